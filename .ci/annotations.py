@@ -8,7 +8,8 @@ _RESULTS = {
     "tuple[Tensor, ...]": """split split_with_sizes chunk unbind tensor_split hsplit vsplit dsplit meshgrid
         broadcast_tensors split_copy split_with_sizes_copy unbind_copy gradient unravel_index""",
     "tuple[Tensor, tuple[Tensor, ...]]": "histogramdd",
-    "tuple[Tensor, Tensor]": "var_mean std_mean",
+    "tuple[Tensor, Tensor]": "var_mean std_mean lstm_cell",
+    "tuple[Tensor, Tensor, Tensor]": "svd_lowrank pca_lowrank",
     "tuple[Tensor, Tensor | None]": "multi_head_attention_forward",
     "None": "set_rng_state backward retain_grad record_stream __setitem__",
     "_dtype": "result_type promote_types",

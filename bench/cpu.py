@@ -188,6 +188,34 @@ def rfft_rows(torch):
     return lambda: torch.fft.rfft(x)
 
 
+def _decomposed(name, operation):
+    """Rows of ``operation(linalg, x, A)`` with x random and A positive definite. NumPy's linalg has these names."""
+
+    def definite(m, x):
+        return x @ x.swapaxes(-1, -2) / x.shape[-1] + m.eye(x.shape[-1], dtype=x.dtype)
+
+    def add(shape, said):
+        def numpy(np):
+            x = _normal(np, *shape)
+            a = definite(np, x)
+            return lambda: operation(np.linalg, x, a)
+
+        @SUITE.row(f"{name}, {said} float32", target=1.0, numpy=numpy)
+        def make(torch):
+            x = torch.randn(*shape)
+            a = definite(torch, x)
+            return lambda: operation(torch.linalg, x, a)
+
+    add((512, 512), "512 x 512")
+    add((4096, 16, 16), "4096 x (16, 16)")
+
+
+_decomposed("svd", lambda linalg, x, a: linalg.svd(x))
+_decomposed("eigh", lambda linalg, x, a: linalg.eigh(a))
+_decomposed("solve", lambda linalg, x, a: linalg.solve(a, x))
+_decomposed("cholesky", lambda linalg, x, a: linalg.cholesky(a))
+
+
 @SUITE.row("Adam step, 10M parameters in 50 tensors", optimizes=True)
 def adam(torch, **options):
     parameters = [torch.randn(200_000, requires_grad=True) for _ in range(50)]

@@ -43,6 +43,7 @@ WATCHED = _paths(
         "multiprocessing": "_strategy",
         "nn.hooks": "GLOBAL REGISTRATION",
         "nn.utils.parametrize": "_cache _contexts",
+        "ops.attention": "chosen",
         "optim.optimizer": "_post_hooks _pre_hooks",
         "overrides.overridable": "plain",
         "profiler.collect": "_open",

@@ -1,6 +1,7 @@
 """Sharing memory with NumPy and through DLPack; pickling and copying."""
 
 import copy
+import ctypes
 import io
 import pickle
 import warnings
@@ -137,6 +138,54 @@ def test_a_capsule_that_ends_with_an_exception_on_its_way():
     with pytest.raises((RuntimeError, BufferError), match="dtype|type"):
         np.from_dlpack(tinytorch.ones(1000, dtype=tinytorch.bfloat16))  # which NumPy does not know
     assert tinytorch.cpu.memory_stats()["allocated_bytes.all.current"] == before
+
+
+class DLTensor(ctypes.Structure):
+    """As in dlpack.h; the capsules of both versions hold one."""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device", ctypes.c_int32 * 2),
+        ("ndim", ctypes.c_int32),
+        ("dtype", ctypes.c_uint8 * 4),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+def pointer_of(capsule, name):
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return get(capsule, name)
+
+
+def test_dlpack_of_other_libraries():
+    """Elements that begin behind the pointer, and no strides: in row-major order."""
+    for first in (0, 5):
+        capsule = tinytorch.arange(30.0).__dlpack__()
+        seen = DLTensor.from_address(pointer_of(capsule, b"dltensor"))
+        sizes = (ctypes.c_int64 * 3)(2, 3, 4)
+        seen.byte_offset, seen.ndim, seen.strides = 4 * first, 3, None
+        seen.shape = ctypes.cast(sizes, ctypes.POINTER(ctypes.c_int64))
+        found = tinytorch.from_dlpack(capsule)
+        assert found.tolist() == (tinytorch.arange(24.0) + first).view(2, 3, 4).tolist()
+        assert found.stride() == (12, 4, 1) and found.is_contiguous()
+
+
+@pytest.mark.parametrize("writable", [True, False])
+def test_dlpack_tells_what_is_read_only(writable):
+    array = np.ones(3)
+    array.flags.writeable = writable
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        x = tinytorch.from_numpy(array)
+    capsule = x.__dlpack__(max_version=(1, 0))
+    flags = ctypes.c_uint64.from_address(pointer_of(capsule, b"dltensor_versioned") + 24)
+    assert flags.value == (0 if writable else 1)
+    if not writable:
+        with pytest.raises(RuntimeError):
+            tinytorch.from_dlpack(capsule).add_(1)
 
 
 def test_dlpack_details():

@@ -115,6 +115,14 @@ def test_results_do_not_depend_on_the_number_of_threads():
     assert results[0] == results[1] == results[2]
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_a_sum_begins_with_what_leaves_every_element_as_it_is(dtype):
+    for shape in ((1,), (3,), (40, 50), (5000,), (3, 70_000)):
+        x = tt.full(shape, -0.0, dtype=getattr(tt, dtype))
+        for total in (x.sum(), x.sum(0), x.sum(-1), x.nansum(), x.t().sum(0) if len(shape) == 2 else x.mean()):
+            assert np.signbit(total.double().numpy()).all(), shape
+
+
 def test_blocks_return_to_the_caches_from_any_thread():
     before = tt.cpu.memory_allocated()
     kept = []

@@ -11,8 +11,8 @@ import weakref
 import pytest
 
 import tinytorch
-from tinytorch.backends.cpu import lib
-from tinytorch.backends.native import TensorBase, owned_result, owner
+from tinytorch.backends.cpu import ffi, lib
+from tinytorch.backends.native import TensorBase, owned_array, owned_result, owned_results, owner
 from tinytorch.cpu import memory_allocated, memory_stats
 from tinytorch.tensor import Tensor
 
@@ -250,6 +250,23 @@ def test_memory_stays_flat():
     assert blocks() <= before  # fused mode may have held one more
 
 
+def test_a_cycle_through_what_a_node_notes_is_collected():
+    """A Node holds its hooks, and a hook the Node."""
+
+    class Kept:
+        pass
+
+    def cycle(register):
+        kept, y = Kept(), tinytorch.ones(3, requires_grad=True) * 2
+        node = y.grad_fn
+        getattr(node, register)(lambda *grads: (node, kept))
+        return weakref.ref(kept)
+
+    found = [cycle("register_hook"), cycle("register_prehook")]
+    gc.collect()
+    assert [ref() for ref in found] == [None, None]
+
+
 def test_constructors_of_c():
     with pytest.raises(TypeError):
         owner(int)
@@ -268,6 +285,29 @@ def test_constructors_of_c():
     declined = owned_result(Tensor, lib.tt_view)(x._h, 1, [10**6], [1], 0)
     assert declined is None or declined.shape == (10**6,)
     del x, declined
+    assert blocks() == before
+
+
+def test_constructors_of_several():
+    """Results that stand in an array, behind one that is returned or after a status; and those of two."""
+    x, before = tinytorch.arange(6.0).reshape(2, 3), blocks()
+    sorting, parts = owned_results(Tensor, lib.tt_sort), owned_array(Tensor, lib.tt_view_parts)
+    values, indices = sorting(x._h, 1, 1, ffi.new("tt_array *[1]"))
+    assert (values.tolist(), indices.tolist()) == ([[2.0, 1.0, 0.0], [5.0, 4.0, 3.0]], [[2, 1, 0]] * 2)
+    assert sorting(x._h, 7, 1, ffi.new("tt_array *[1]")) is None
+    with pytest.raises(IndexError, match="sort"):
+        owned_results(Tensor, lib.tt_sort, True)(x._h, 7, 1, ffi.new("tt_array *[1]"))
+    with pytest.raises(TypeError):
+        sorting(x._h, 1, 1, 5)
+    left, right = parts(x._h, 1, 0, [1, 2], 2, ffi.new("tt_array *[2]"))
+    assert (left.tolist(), right.tolist()) == ([[0.0], [3.0]], [[1.0, 2.0], [4.0, 5.0]])
+    product = owned_results(Tensor, lib.tt_mul_backward, False, lib.tt_second)
+    assert [t.tolist() for t in product(x._h, values._h, indices.float()._h)] == [
+        (x * indices).tolist(),
+        (x * values).tolist(),
+    ]
+    assert product(x._h, values._h, tinytorch.ones(9)._h) is None
+    del values, indices, left, right
     assert blocks() == before
 
 

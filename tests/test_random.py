@@ -188,6 +188,23 @@ def test_multinomial():
     firsts = [tinytorch.multinomial(weights, 2).tolist() for _ in range(500)]
     assert all(len(set(pair)) == 2 and 1 not in pair for pair in firsts)
     assert 0.5 < np.mean([pair[0] == 3 for pair in firsts]) < 0.7
+    three = tinytorch.multinomial(tinytorch.tensor([0.6, 0.2, 0.2]).expand(N, 3), 1)  # without replacement
+    assert abs(np.mean(three.numpy() == 0) - 0.6) < 0.015
+    apart = tinytorch.multinomial(weights.expand(50, 4), 30, replacement=True).tolist()
+    assert len(set(map(tuple, apart))) == 50  # each row draws its own
+    for bad in (math.nan, math.inf, -1.0):
+        with pytest.raises(RuntimeError, match="either `inf`, `nan` or element"):
+            tinytorch.multinomial(tinytorch.tensor([1.0, bad]), 1)
+
+
+def test_each_element_has_its_own_parameters():
+    """Beyond the block of elements that a loop runs over at a time; and broadcast."""
+    p = (tinytorch.arange(5000) % 3 == 0).float()
+    assert tinytorch.bernoulli(p).equal(p) and tinytorch.empty(5000).bernoulli_(p).equal(p)
+    drawn = tinytorch.normal(tinytorch.tensor([[0.0], [100.0], [200.0]]), tinytorch.tensor([1e-3, 1, 1, 1]))
+    assert drawn.shape == (3, 4) and len(set(drawn.flatten().tolist())) == 12
+    assert (drawn - tinytorch.tensor([[0.0], [100.0], [200.0]])).abs().max() < 10
+    assert tinytorch.normal(0.0, tinytorch.ones(3, 4)).shape == tinytorch.normal(tinytorch.ones(3, 4), 1.0).shape
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import ctypes
 from .backends.cpu import error, ffi, lib
 from .backends.cuda import runtime
 from .ops.declare import function
-from .tensor import Tensor, wrap
+from .tensor import Tensor, attempted
 
 _CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13
 _LEGACY = 1  # the default stream, as the protocol calls it
@@ -106,11 +106,10 @@ def from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor:
     for versioned, name in enumerate(_NAMES):
         if type(capsule).__name__ == "PyCapsule" and _is_valid(address, name):
             managed = ffi.cast("void *", _get_pointer(address, name))
-            h = lib.tt_from_dlpack(managed, versioned)
-            if not h:
+            t = attempted.tt_from_dlpack(managed, versioned)
+            if t is None:
                 raise error("from_dlpack")
             _set_name(address, _USED[versioned])  # it is ours now: its destructor must not free it
-            t = wrap(h)
             if t.is_cuda:
                 runtime.open_device(t.get_device())
             return t if device is None else t.to(device)

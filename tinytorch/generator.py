@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-from .backends.cpu import check, error, ffi, lib
+from .backends.cpu import check, ffi, lib
 from .backends.cuda import runtime
 from .devices import device as _device
-from .tensor import Tensor, wrap
+from .tensor import Tensor, owned
 
 _START = 67280421310721  # PyTorch's seed before any is set
 _MASK = (1 << 64) - 1
@@ -48,11 +48,9 @@ class Generator:
 
     def get_state(self) -> Tensor:
         """The place in the stream, as 16 bytes in a uint8 tensor."""
-        h = lib.tt_empty(lib.TT_U8, 1, (16,))
-        if not h:
-            raise error("get_state")
-        ffi.memmove(h.data, self._g, 16)
-        return wrap(h)
+        state = owned.tt_empty(lib.TT_U8, 1, (16,))
+        ffi.memmove(state._h.data, self._g, 16)
+        return state
 
     def set_state(self, state: Tensor) -> Generator:
         """Goes to a place that ``get_state`` told. TypeError for anything but a uint8 tensor of the CPU, RuntimeError

@@ -12,7 +12,7 @@ from .dtypes import bool as _bool
 from .ops.create import from_numpy
 from .ops.declare import attach, record_of
 from .printing import tensor_text
-from .tensor import Tensor, operator_above, wrap
+from .tensor import Tensor, owned, operator_above
 
 _BOOL, _BFLOAT16, _FLOAT32 = lib.TT_BOOL, lib.TT_BF16, lib.TT_F32
 # By code: what ffi.unpack makes Python numbers of; elements of half types, which C has no type for, are
@@ -32,7 +32,7 @@ class _Memory:
         h = t._h
         computed(h, stays)
         dtype = ALL[h.dtype]
-        self.owner = wrap(lib.tt_alias(h))
+        self.owner = owned.tt_alias(h)
         self.__array_interface__ = {
             "version": 3,
             "typestr": dtype.typestr,
@@ -46,8 +46,8 @@ def here(t: Tensor) -> Tensor:
     """``t``, or a copy of its values on the CPU."""
     if not t._h.flags & _ELSEWHERE:
         return t
-    plain = wrap(lib.tt_alias(t._h))  # what does not look at history: a view's base may have been written
-    return wrap(lib.tt_to_device(plain._h, 0))
+    plain = owned.tt_alias(t._h)  # what does not look at history: a view's base may have been written
+    return owned.tt_to_device(plain._h, 0)
 
 
 def computed(h, stays: bool = False) -> None:
@@ -125,12 +125,12 @@ def flat_values(t: Tensor) -> list:
         return []
     code = h.dtype
     if ALL[code].compute != code:
-        t = wrap(lib.tt_alias(h))  # under a name: it must outlive the next call
-        t = wrap(lib.tt_cast(t._h, _FLOAT32))
+        t = owned.tt_alias(h)  # under a name: it must outlive the next call
+        t = owned.tt_cast(t._h, _FLOAT32)
         h, code = t._h, _FLOAT32
     if not h.flags & _CONTIGUOUS:
-        t = wrap(lib.tt_alias(h))
-        t = wrap(lib.tt_contiguous(t._h))
+        t = owned.tt_alias(h)
+        t = owned.tt_contiguous(t._h)
         h = t._h
     if COMPLEX[code]:
         return share(t, False).ravel().tolist()
@@ -163,8 +163,8 @@ def __repr__(self, *, tensor_contents=None) -> str:
     """The tensor's values, and what is not the default about it."""
     shown = here(self)
     if self._h.dtype == _BFLOAT16:
-        shown = wrap(lib.tt_alias(shown._h))
-        shown = wrap(lib.tt_cast(shown._h, _FLOAT32))
+        shown = owned.tt_alias(shown._h)
+        shown = owned.tt_cast(shown._h, _FLOAT32)
     return tensor_text(self, share(shown, False), tensor_contents)
 
 

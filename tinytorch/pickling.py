@@ -10,7 +10,7 @@ import copy
 
 from .autograd.leaf import make_leaf
 from .backends.cpu import error, lib
-from .backends.native import owner
+from .backends.native import owned_result
 from .dtypes import dtype
 from .storage import UntypedStorage, load_storage, storage_of, vector  # noqa: F401 (pickles name load_storage here)
 from .tensor import Tensor
@@ -19,10 +19,9 @@ from .tensor import Tensor
 def rebuild(cls, storage: UntypedStorage, of: dtype, shape, stride, offset: int, requires_grad: bool) -> Tensor:
     """The tensor at this place of a storage, without history."""
     whole = vector(storage.whole, of)
-    h = lib.tt_view(whole._h, len(shape), shape, stride, offset)
-    if not h:
+    t = owned_result(cls, lib.tt_view)(whole._h, len(shape), shape, stride, offset)
+    if t is None:
         raise error("unpickling")
-    t = owner(cls)(h)
     if requires_grad:
         make_leaf(t)
     return t

@@ -23,6 +23,7 @@ class ScalarOp(NamedTuple):
     cost: int  # vector instructions for an element in float32
     pair: int  # operators of one pair begin alike; 0: of none
     domain: str  # the dtypes that it is computed in
+    special: bool  # is its scalar function one of scalar/special.h?
 
 
 class Reducer(NamedTuple):
@@ -43,7 +44,17 @@ def _text(name) -> str:
 
 # By code.
 ELEMENTWISE = tuple(
-    ScalarOp(_text(f.name), f.arity, f.gives_bool == 1, f.periodic == 1, f.flops, f.cost, f.pair, _text(f.domain))
+    ScalarOp(
+        _text(f.name),
+        f.arity,
+        f.gives_bool == 1,
+        f.periodic == 1,
+        f.flops,
+        f.cost,
+        f.pair,
+        _text(f.domain),
+        f.special == 1,
+    )
     for f in _rows(lib.tt_op_facts)
 )
 _uses = [(_text(f.name), f.reducer) for f in _rows(lib.tt_reduction_facts)]

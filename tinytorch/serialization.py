@@ -34,7 +34,7 @@ from .safe_names import (
     users,
 )
 from .storage import UntypedStorage, storage_on
-from .tensor import Tensor, wrap
+from .tensor import Tensor, owned
 from .torch_names import StorageType, TypedStorage
 from .unpickler import Reading
 
@@ -288,7 +288,7 @@ class _Storages:
         n = self.archive.size(name)
         if self.mapped is not None and n:
             return frombuffer(self.mapped, dtype=uint8, count=n, offset=self.archive.offset(name))
-        made = wrap(lib.tt_empty(uint8.code, 1, (n,)))
+        made = owned.tt_empty(uint8.code, 1, (n,))
         if n:
             self.archive.read_into(name, memoryview(ffi.buffer(made._h.data, n)))
         return made

@@ -14,7 +14,7 @@ import weakref
 from .backends.cpu import error, ffi, lib
 from .backends.native import hold
 from .dtypes import uint8
-from .tensor import Tensor, wrap
+from .tensor import Tensor, attempted
 
 
 class Block:
@@ -72,11 +72,11 @@ def received_block(fd: int, nbytes: int) -> Block:
 def bytes_of(block: Block) -> Tensor:
     """A block as a vector of bytes."""
     owner = ffi.cast("void *", hold(block))
-    h = lib.tt_from_memory(uint8.code, 1, (block.nbytes,), (1,), block.memory, block.nbytes, owner, _release)
-    if not h:
+    t = attempted.tt_from_memory(uint8.code, 1, (block.nbytes,), (1,), block.memory, block.nbytes, owner, _release)
+    if t is None:
         lib.tt_release_python(owner)
         raise error("share_memory_")
-    return wrap(h)
+    return t
 
 
 def block_of(t: Tensor) -> Block | None:

@@ -16,7 +16,7 @@ from .dtypes import bool as _bool
 from .dtypes import dtype as _dtype
 from .dtypes import int8, int16, int32, int64, uint8
 from .shared_memory import block_of, shared_copy
-from .tensor import Tensor, wrap
+from .tensor import Tensor, owned
 from .warn_once import first_time
 
 __all__ = ["TypedStorage", "UntypedStorage"]
@@ -24,9 +24,9 @@ __all__ = ["TypedStorage", "UntypedStorage"]
 
 def vector(t: Tensor, of: dtype) -> Tensor:
     """As many elements of a dtype as the whole memory of ``t`` has room for, without history."""
-    nothing = wrap(lib.tt_view(t._h, 1, (0,), (1,), 0))  # which may be viewed as any dtype
-    same = wrap(lib.tt_view_dtype(nothing._h, of.code))
-    return wrap(lib.tt_view(same._h, 1, (t._h.storage.nbytes // of.itemsize,), (1,), 0))
+    nothing = owned.tt_view(t._h, 1, (0,), (1,), 0)  # which may be viewed as any dtype
+    same = owned.tt_view_dtype(nothing._h, of.code)
+    return owned.tt_view(same._h, 1, (t._h.storage.nbytes // of.itemsize,), (1,), 0)
 
 
 def content_of(whole: Tensor) -> bytes:
@@ -39,7 +39,7 @@ def content_of(whole: Tensor) -> bytes:
 
 def bytes_on_cpu(data: bytes) -> Tensor:
     """A vector of these bytes. OutOfMemoryError when there is no memory for them."""
-    made = wrap(lib.tt_empty(uint8.code, 1, (len(data),)))
+    made = owned.tt_empty(uint8.code, 1, (len(data),))
     if data:
         ffi.memmove(made._h.data, data, len(data))
     return made
@@ -60,7 +60,7 @@ def storage_on(whole: Tensor) -> UntypedStorage:
 def storage_of(t: Tensor) -> UntypedStorage:
     """The storage of ``t``: the same object for all tensors on it while it lives."""
     held = held_storage(t)
-    return storage_on(vector(wrap(lib.tt_apart(t._h)), uint8)) if held is None else held
+    return storage_on(vector(owned.tt_apart(t._h), uint8)) if held is None else held
 
 
 def held_storage(t: Tensor) -> UntypedStorage | None:
@@ -168,7 +168,7 @@ class UntypedStorage(_Storage):
             raise RuntimeError(f"UntypedStorage() takes a size or a sequence of bytes, got {len(args)} arguments")
         given = args[0] if args else 0
         if isinstance(given, int):
-            whole = wrap(lib.tt_empty(uint8.code, 1, (given,)))
+            whole = owned.tt_empty(uint8.code, 1, (given,))
         elif isinstance(given, str) or any(not isinstance(b, int) for b in given):
             raise RuntimeError("UntypedStorage(): tried to construct a storage of items that are not all int")
         else:
@@ -236,7 +236,7 @@ class UntypedStorage(_Storage):
             self.move_to(vector(self.whole, uint8))
             return self
         self._alone("resize_")
-        larger = wrap(lib.tt_empty(uint8.code, 1, (size,))).to(self.device)
+        larger = owned.tt_empty(uint8.code, 1, (size,)).to(self.device)
         larger[: len(self)] = self.whole
         self.move_to(larger)
         return self
@@ -269,7 +269,7 @@ class UntypedStorage(_Storage):
         return self.clone()
 
     def __deepcopy__(self, memo):
-        made = memo[id(self)] = storage_on(wrap(lib.tt_contiguous(self.whole._h)).clone())
+        made = memo[id(self)] = storage_on(owned.tt_contiguous(self.whole._h).clone())
         return made
 
     def __reduce__(self):

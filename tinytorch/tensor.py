@@ -6,9 +6,10 @@ from __future__ import annotations
 import sys
 
 from .backends.cpu import error, ffi, lib
-from .backends.native import TensorBase, dtype_of, owned_result, owner
+from .backends.native import TensorBase, dtype_of, owned_array, owned_result, owned_results, owner
 from .devices import CPU, device_of
 from .dtypes import Size
+from .layouts import layout, strided
 
 _DEVICE = lib.TT_FLAG_DEVICE
 _unpack = ffi.unpack
@@ -152,6 +153,21 @@ class Tensor(TensorBase):
         return self.dtype.is_signed
 
     @property
+    def layout(self) -> layout:
+        """How the elements are stored: ``strided``; otherwise of sparse tensors."""
+        return strided
+
+    @property
+    def is_sparse(self) -> bool:
+        """Is the layout ``sparse_coo``?"""
+        return False
+
+    @property
+    def is_sparse_csr(self) -> bool:
+        """Is the layout ``sparse_csr``?"""
+        return False
+
+    @property
     def is_cuda(self) -> bool:
         """Is the memory a CUDA device's?"""
         return self._h.flags & _DEVICE != 0
@@ -185,12 +201,51 @@ class Tensor(TensorBase):
         return id(self)
 
 
+def as_class(t: Tensor, cls: type[Tensor]) -> Tensor:
+    """A tensor of class ``cls`` on the memory of ``t``, without history."""
+    return owned_result(cls, lib.tt_alias, True)(t._h)
+
+
 own = owner(Tensor)  # the tensor without history that owns a descriptor
 
 
 def gives_tensor(function):
     """A C function that makes a descriptor, as one that gives a Tensor without history, or None for NULL."""
     return owned_result(Tensor, function)
+
+
+def gives_tensors(function, raises: bool = True):
+    """A C function that makes several descriptors, all but the first in the array that is its last argument, as one
+    that gives a tuple of Tensors; raises what the C side refused, or else gives None."""
+    return owned_results(Tensor, function, raises)
+
+
+def gives_array(function):
+    """A C function that gives a status and puts descriptors into the array that is its last argument, as one that gives
+    a tuple of Tensors; None where the status is negative."""
+    return owned_array(Tensor, function)
+
+
+def gives_two(function):
+    """A C function that makes two descriptors as one that gives two Tensors, or None."""
+    return owned_results(Tensor, function, False, lib.tt_second)
+
+
+class _Owned:
+    """C's functions that make a descriptor, by name, as functions that give a Tensor without history: Ctrl-C finds no
+    descriptor without an owner."""
+
+    def __init__(self, raises: bool):
+        self._raises = raises
+
+    def __getattr__(self, name: str):
+        function = owned_result(Tensor, getattr(lib, name), self._raises)
+        setattr(self, name, function)
+        return function
+
+
+owned = _Owned(True)  # ``owned.tt_clone(h)`` raises what the C side refuses,
+attempted = _Owned(False)  # ``attempted.tt_clone(h)`` gives None then
 
 
 def address_of(t: Tensor) -> int:

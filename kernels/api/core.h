@@ -141,6 +141,7 @@ typedef struct tt_op_info { /* of scalar/ops.h */
     int arity, gives_bool, periodic, flops, cost;
     int pair; /* of TT_PAIRS: both of a pair have its number; 0: of none */
     const char *domain;
+    int special; /* is it one of TT_SPECIAL_OPS? */
 } tt_op_info;
 const tt_op_info *tt_op_facts(int op); /* NULL: there is no such operator */
 int tt_result_type(tt_array *a, tt_array *b);

@@ -10,9 +10,11 @@ const struct tt_op tt_ops[TT_NUM_OPS] = {
     TT_OPS(INFO)};
 #define PAIR(op, derivative) [TT_OP_##op] = TT_PAIR_##op, [TT_OP_##derivative] = TT_PAIR_##op,
 static const int8_t pairs[TT_NUM_OPS] = {TT_PAIRS(PAIR)};
-#define FACTS(name, arity, domain, rule, flops, cost)                                                                  \
-    {#name, arity, rule == BOOL, rule == PERIODIC, flops, cost, 0, #domain},
-static tt_op_info facts[TT_NUM_OPS] = {TT_OPS(FACTS)};
+#define FACTS(special, name, arity, domain, rule, flops, cost)                                                         \
+    {#name, arity, rule == BOOL, rule == PERIODIC, flops, cost, 0, #domain, special},
+#define COMMON(...) FACTS(0, __VA_ARGS__)
+#define SPECIAL(...) FACTS(1, __VA_ARGS__)
+static tt_op_info facts[TT_NUM_OPS] = {TT_COMMON_OPS(COMMON) TT_SPECIAL_OPS(SPECIAL)};
 __attribute__((constructor)) static void set_pairs(void) {
     for (int op = 0; op < TT_NUM_OPS; op++) facts[op].pair = pairs[op];
 }

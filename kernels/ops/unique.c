@@ -14,14 +14,14 @@ static tt_array *unique(tt_array *a, int64_t n, int64_t width, int consecutive, 
     return first;
 }
 
-tt_array *tt_unique_rows(tt_array *a, int consecutive, tt_array **inverse, tt_array **counts) {
+tt_array *tt_unique_rows(tt_array *a, int consecutive, tt_array **more) {
     TT_ON_DEVICE(NULL, "unique", 1, &a);
-    return unique(a, a->shape[0], a->shape[0] ? a->numel / a->shape[0] : 0, consecutive, inverse, counts);
+    return unique(a, a->shape[0], a->shape[0] ? a->numel / a->shape[0] : 0, consecutive, more, more + 1);
 }
 
-tt_array *tt_unique(tt_array *a, int consecutive, tt_array **inverse, tt_array **counts) {
+tt_array *tt_unique(tt_array *a, int consecutive, tt_array **more) {
     TT_ON_DEVICE(NULL, "unique", 1, &a);
-    tt_array *first = unique(a, a->numel, 1, consecutive, inverse, counts), *x = first ? tt_contiguous_now(a) : NULL;
+    tt_array *first = unique(a, a->numel, 1, consecutive, more, more + 1), *x = first ? tt_contiguous_now(a) : NULL;
     tt_array *out = NULL;
     if (x) {
         tt_array flat = *x; /* as a vector */
@@ -32,8 +32,8 @@ tt_array *tt_unique(tt_array *a, int consecutive, tt_array **inverse, tt_array *
         tt_free(x);
     }
     if (first && !out) {
-        tt_free(*inverse);
-        tt_free(*counts);
+        tt_free(more[0]);
+        tt_free(more[1]);
     }
     if (first) tt_free(first);
     return out;

@@ -114,8 +114,8 @@ static PyObject *own(PyObject *cls, PyObject *handle) {
 
 static PyObject *own_given(PyObject *cls, PyObject *handle) { return own(cls, Py_NewRef(handle)); }
 
-/* The exception for memory that the C side did not get: no caller takes it for an operator that declines. */
-static PyObject *out_of_memory(void) {
+/* The exception for what the C side refused. */
+static PyObject *refused(void) {
     PyObject *module = PyImport_ImportModule("tinytorch.backends.cpu");
     PyObject *error = module ? PyObject_CallMethod(module, "error", NULL) : NULL;
     if (error) PyErr_SetObject((PyObject *)Py_TYPE(error), error);
@@ -130,6 +130,9 @@ typedef struct {
     PyObject_HEAD PyObject *given; /* (class, function), which holds the rest */
     PyObject *cls, *self;
     PyCFunction call;
+    bool raises; /* where it makes nothing: else None, which its caller looks at */
+    PyObject *second_self;
+    PyCFunction second; /* gives the second one of two; NULL where there is none, or an array takes the others */
 } owned_function;
 
 static void dealloc_function(PyObject *self) {
@@ -157,11 +160,77 @@ static PyObject *call_and_own(PyObject *self, PyObject *args) {
     if (tt_pointer_of(handle, array_pointer)) return own(function->cls, handle);
     Py_DECREF(handle);
     if (PyErr_Occurred()) return NULL;
-    if (tt_error_kind() == TT_OUT_OF_MEMORY) return out_of_memory();
+    if (function->raises || tt_error_kind() == TT_OUT_OF_MEMORY)
+        return refused(); /* no caller takes it for declining */
+    Py_RETURN_NONE;
+}
+
+/* Likewise where the function makes two. */
+static PyObject *call_and_own_two(PyObject *self, PyObject *args) {
+    const owned_function *function = (const owned_function *)self;
+    PyObject *first = call_and_own(self, args), *other = NULL, *both = NULL;
+    if (!first || first == Py_None) return first;
+    PyObject *handle = function->second(function->second_self, NULL);
+    if (handle && (other = own(function->cls, handle))) both = PyTuple_Pack(2, first, other);
+    Py_DECREF(first);
+    Py_XDECREF(other);
+    return both;
+}
+
+/* The owners of what lies in an array, a cdata, behind `first`, which is taken over; NULL: nothing. A place that is NULL
+ * is None, or ends the tuple where there is no first. */
+static PyObject *own_array(PyObject *cls, PyObject *first, PyObject *array) {
+    Py_ssize_t n = PyObject_Size(array), count = first != NULL;
+    PyObject *all = n < 0 ? NULL : PyTuple_New(n + count);
+    if (!all) {
+        Py_XDECREF(first);
+        return NULL;
+    }
+    if (first) PyTuple_SetItem(all, 0, first);
+    for (Py_ssize_t k = 0; k < n; k++) {
+        PyObject *at = PyLong_FromSsize_t(k), *handle = at ? PyObject_GetItem(array, at) : NULL, *made = NULL;
+        Py_XDECREF(at);
+        if (handle && tt_pointer_of(handle, array_pointer)) made = own(cls, handle);
+        else if (handle) {
+            Py_DECREF(handle);
+            if (!PyErr_Occurred() && !first) break;
+            made = PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+        }
+        if (!made) {
+            Py_DECREF(all);
+            return NULL;
+        }
+        PyTuple_SetItem(all, count++, made);
+    }
+    if (count == PyTuple_Size(all)) return all;
+    PyObject *part = PyTuple_GetSlice(all, 0, count);
+    Py_DECREF(all);
+    return part;
+}
+
+/* Likewise where the function makes several, of which all but the first go into an array, its last argument. */
+static PyObject *call_and_own_all(PyObject *self, PyObject *args) {
+    PyObject *array = PyTuple_GetItem(args, PyTuple_Size(args) - 1), *first = array ? call_and_own(self, args) : NULL;
+    return !first || first == Py_None ? first : own_array(((const owned_function *)self)->cls, first, array);
+}
+
+/* Likewise where all go into the array, and the function gives a status: None where that is negative. */
+static PyObject *call_and_own_array(PyObject *self, PyObject *args) {
+    const owned_function *function = (const owned_function *)self;
+    PyObject *array = PyTuple_GetItem(args, PyTuple_Size(args) - 1);
+    PyObject *status = array ? function->call(function->self, args) : NULL;
+    if (!status) return NULL;
+    long n = PyLong_AsLong(status);
+    Py_DECREF(status);
+    if (n >= 0) return own_array(function->cls, NULL, array);
+    if (PyErr_Occurred()) return NULL;
     Py_RETURN_NONE;
 }
 
 static PyMethodDef own_method = {"own", own_given, METH_O, NULL};
+static PyMethodDef call_two_method = {"call_and_own_two", call_and_own_two, METH_VARARGS, NULL};
+static PyMethodDef call_all_method = {"call_and_own_all", call_and_own_all, METH_VARARGS, NULL};
+static PyMethodDef call_array_method = {"call_and_own_array", call_and_own_array, METH_VARARGS, NULL};
 static PyMethodDef call_methods[] = {{"call_and_own", call_and_own, METH_VARARGS, NULL},
                                      {"call_and_own", call_and_own, METH_O, NULL},
                                      {"call_and_own", call_and_own, METH_NOARGS, NULL}};
@@ -177,21 +246,45 @@ static PyObject *owner(PyObject *self, PyObject *cls) {
     return is_ours(cls) ? PyCFunction_New(&own_method, cls) : NULL;
 }
 
-static PyObject *owned_result(PyObject *self, PyObject *args) {
-    (void)self;
-    PyObject *cls, *function;
-    if (!PyArg_ParseTuple(args, "OO!:owned_result", &cls, &PyCFunction_Type, &function) || !is_ours(cls)) return NULL;
+static PyObject *owning(PyObject *args, PyMethodDef *methods, int n) {
+    PyObject *cls, *function, *second = NULL;
+    int raises = 0;
+    if (!PyArg_ParseTuple(args, "OO!|pO!", &cls, &PyCFunction_Type, &function, &raises, &PyCFunction_Type, &second) ||
+        !is_ours(cls))
+        return NULL;
     PyMethodDef *method = NULL;
-    for (int k = 0; k < 3; k++)
-        if (call_methods[k].ml_flags == PyCFunction_GetFlags(function)) method = &call_methods[k];
+    if (second) methods = &call_two_method;
+    for (int k = 0; k < n; k++)
+        if (methods[k].ml_flags == PyCFunction_GetFlags(function)) method = &methods[k];
     if (!method) return PyErr_Format(PyExc_TypeError, "owned_result: a function of cffi's lib is expected");
     owned_function *made = (owned_function *)PyType_GenericAlloc(function_type, 0);
     if (!made) return NULL;
-    *made = (owned_function){made->ob_base, Py_NewRef(args), cls, PyCFunction_GetSelf(function),
-                             PyCFunction_GetFunction(function)};
+    *made = (owned_function){made->ob_base,
+                             Py_NewRef(args),
+                             cls,
+                             PyCFunction_GetSelf(function),
+                             PyCFunction_GetFunction(function),
+                             raises,
+                             second ? PyCFunction_GetSelf(second) : NULL,
+                             second ? PyCFunction_GetFunction(second) : NULL};
     PyObject *result = PyCFunction_New(method, (PyObject *)made);
     Py_DECREF(made);
     return result;
+}
+
+static PyObject *owned_result(PyObject *self, PyObject *args) {
+    (void)self;
+    return owning(args, call_methods, 3);
+}
+
+static PyObject *owned_results(PyObject *self, PyObject *args) {
+    (void)self;
+    return owning(args, &call_all_method, 1);
+}
+
+static PyObject *owned_array(PyObject *self, PyObject *args) {
+    (void)self;
+    return owning(args, &call_array_method, 1);
 }
 
 /* Python objects whose memory a storage uses. */
@@ -213,8 +306,17 @@ static PyMethodDef functions[] = {
     {"owner", owner, METH_O,
      "owner(cls): a function of a descriptor that gives a new ``cls``, which owns it and has no history."},
     {"owned_result", owned_result, METH_VARARGS,
-     "owned_result(cls, function): as ``function``, one of C that makes a descriptor; gives its owner, or None for\n"
-     "NULL; OutOfMemoryError. No signal's handler runs in between, so none can lose the descriptor."},
+     "owned_result(cls, function, raises=False): as ``function``, one of C that makes a descriptor; gives its owner.\n"
+     "NULL gives None, or ``raises`` what the C side refused; OutOfMemoryError. No signal's handler runs in between, "
+     "so\n"
+     "none can lose the descriptor."},
+    {"owned_results", owned_results, METH_VARARGS,
+     "owned_results(cls, function, raises=False, second): likewise of a function that makes several: its result, and\n"
+     "what ``second()`` gives, or else what it puts into the array that is its last argument. Gives a tuple; None in\n"
+     "place of each that is NULL."},
+    {"owned_array", owned_array, METH_VARARGS,
+     "owned_array(cls, function): likewise of a function that gives a status, and puts what it makes into the array\n"
+     "that is its last argument, the last places of which may stay NULL. None where the status is negative."},
     {NULL, NULL, 0, NULL},
 };
 

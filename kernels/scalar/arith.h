@@ -5,8 +5,6 @@
 #include "math_f32.h"
 #include "math_f64.h"
 
-TT_FN float tt_zeta_f32(float s, float q) { return (float)tt_zeta_f64((double)s, (double)q); }
-
 #define T uint8_t
 #define U uint8_t
 #define SIGNED 0

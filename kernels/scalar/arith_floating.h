@@ -33,6 +33,8 @@ TT_FN T OF(tt_fmax)(T a, T b) { return a != a ? b : b != b ? a : a > b ? a : b; 
 TT_FN T OF(tt_fmin)(T a, T b) { return a != a ? b : b != b ? a : a < b ? a : b; }
 TT_FN T OF(tt_trunc_divide)(T a, T b) { return BUILTIN(__builtin_trunc)(a / b); }
 TT_FN T OF(tt_xlogy)(T a, T b) { return b != b ? b : a == 0 ? (T)0 : a * OF(tt_log)(b); }
+TT_FN T OF(tt_xlog1py)(T a, T b) { return b != b ? b : a == 0 ? (T)0 : a * OF(tt_log1p)(b); }
+TT_FN T OF(tt_entr)(T a) { return a != a ? a : a > 0 ? -a * OF(tt_log)(a) : a == 0 ? (T)0 : -(T)__builtin_inff(); }
 TT_FN T OF(tt_clamp)(T a, T lo, T hi) { return OF(tt_minimum)(OF(tt_maximum)(a, lo), hi); }
 TT_FN T OF(tt_lerp)(T a, T b, T w) {
     T d = b - a;

@@ -68,6 +68,20 @@ TT_FN T OF(tt_pow)(T a, T b) {
     }
     return result;
 }
+/* Euclid's algorithm. Not negative, but where |MIN| overflows. */
+TT_FN T OF(tt_gcd)(T a, T b) {
+    U x = (U)OF(tt_abs)(a), y = (U)OF(tt_abs)(b), rest;
+    while (y) {
+        rest = (U)(x % y);
+        x = y;
+        y = rest;
+    }
+    return (T)x;
+}
+TT_FN T OF(tt_lcm)(T a, T b) {
+    T g = OF(tt_gcd)(a, b);
+    return g == 0 ? (T)0 : OF(tt_mul)(OF(tt_abs)(OF(tt_trunc_divide)(a, g)), OF(tt_abs)(b));
+}
 TT_FN T OF(tt_clamp)(T a, T lo, T hi) { return OF(tt_minimum)(OF(tt_maximum)(a, lo), hi); }
 TT_FN T OF(tt_addcmul)(T a, T b, T c) { return OF(tt_add)(a, OF(tt_mul)(b, c)); }
 #endif

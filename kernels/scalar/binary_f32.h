@@ -59,6 +59,21 @@ TT_FN float tt_logaddexp_f32(float x, float y) {
     return x == y && tt_abs_f32(x) == TT_INF_F32 ? x : r;
 }
 
+/* Likewise of powers of 2. */
+TT_FN float tt_logaddexp2_f32(float x, float y) {
+    double a = (double)x, b = (double)y, d = tt_abs_f64(a - b);
+    double e = tt_exp_wide(d > 170.0 ? -118.0 : d * -TT_LN2_F64);
+    float r = (float)((a > b ? a : b) + tt_log1p_unit_wide(e) * 1.4426950408889634);
+    return x == y && tt_abs_f32(x) == TT_INF_F32 ? x : r;
+}
+
+/* x 2^y: the power fits in double wherever the result can. */
+TT_FN float tt_ldexp_f32(float x, float y) {
+    double b = y > 300.0f ? 300.0 : y < -300.0f ? -300.0 : (double)y, e = tt_exp_wide(b * TT_LN2_F64);
+    e = y == TT_INF_F32 ? TT_INF_F64 : y == -TT_INF_F32 ? 0.0 : e;
+    return (float)((double)x * e);
+}
+
 /* Exact, and hence the same everywhere; a quotient of up to 277 bits leaves no way without a
    loop, so this is the library's. */
 TT_FN float tt_fmod_f32(float x, float y) { return fmodf(x, y); }

@@ -1,6 +1,9 @@
 /* Integer types, bit casts and the few primitive operations on which every scalar function
    of this folder is built.
 
+   TT_FN is what every scalar function is declared with; TT_LONG_FN one that is too long to be
+   inlined into every loop.
+
    The headers here compile as C11 and as CUDA C++ under NVRTC, where no libc header exists:
    so the types have their own names and everything else is a builtin.  They assume
    round-to-nearest, no flushing of denormals and no contraction of a*b+c (-ffp-contract=off;
@@ -12,11 +15,13 @@
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define TT_CUDA 1
 #define TT_FN static __device__ __forceinline__
+#define TT_LONG_FN static __device__ __noinline__
 #else
 #define TT_CUDA 0
 #include <math.h>
 #include <string.h>
 #define TT_FN static inline __attribute__((always_inline))
+#define TT_LONG_FN static __attribute__((noinline, unused))
 #endif
 
 typedef int tt_i32;

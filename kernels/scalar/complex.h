@@ -7,13 +7,6 @@
 #pragma once
 #include "arith.h"
 
-/* Too long to be inlined into every loop. */
-#if TT_CUDA
-#define TT_COMPLEX_FN static __device__ __noinline__
-#else
-#define TT_COMPLEX_FN static __attribute__((noinline, unused))
-#endif
-
 TT_FN int tt_isinf_part(double x) { return tt_abs_f64(x) == TT_INF_F64; }
 TT_FN int tt_isfinite_part(double x) { return tt_abs_f64(x) < TT_INF_F64; }
 /* The number with its parts exchanged: i conj(z). sin, tan and their inverses are sinh, tanh, ... of it, exchanged. */
@@ -40,7 +33,7 @@ TT_FN double tt_angle_c128(tt_complex128 z) { return tt_atan2_f64(z.im, z.re); }
 TT_FN float tt_angle_c64(tt_complex64 z) { return (float)tt_atan2_f64((double)z.im, (double)z.re); }
 
 /* By the larger part of the divisor (Smith, "Algorithm 116", 1962). */
-TT_COMPLEX_FN tt_complex128 tt_div_c128(tt_complex128 a, tt_complex128 b) {
+TT_LONG_FN tt_complex128 tt_div_c128(tt_complex128 a, tt_complex128 b) {
     double c = tt_abs_f64(b.re), d = tt_abs_f64(b.im), ratio, by;
     if (c == 0 && d == 0) return tt_complex_f64(a.re / c, a.im / d);
     if (c >= d) {
@@ -52,12 +45,12 @@ TT_COMPLEX_FN tt_complex128 tt_div_c128(tt_complex128 a, tt_complex128 b) {
     by = b.re * ratio + b.im;
     return tt_complex_f64((a.re * ratio + a.im) / by, (a.im * ratio - a.re) / by);
 }
-TT_COMPLEX_FN tt_complex128 tt_reciprocal_c128(tt_complex128 z) {
+TT_LONG_FN tt_complex128 tt_reciprocal_c128(tt_complex128 z) {
     if (tt_isinf_part(z.re) | tt_isinf_part(z.im))
         return tt_complex_f64(tt_copysign_f64(0, z.re), -tt_copysign_f64(0, z.im));
     return tt_div_c128(tt_complex_f64(1, 0), z);
 }
-TT_COMPLEX_FN tt_complex128 tt_sgn_c128(tt_complex128 z) {
+TT_LONG_FN tt_complex128 tt_sgn_c128(tt_complex128 z) {
     double r = tt_abs_c128(z);
     if (r == 0) return tt_complex_f64(0, 0);
     return tt_complex_f64(z.re / r, z.im / r);
@@ -73,7 +66,7 @@ TT_FN tt_complex128 tt_scaled_direction(double x, double cosine, double sine) {
     double e = tt_exp_f64(x);
     return tt_complex_f64(e * cosine, e * sine);
 }
-TT_COMPLEX_FN tt_complex128 tt_exp_c128(tt_complex128 z) {
+TT_LONG_FN tt_complex128 tt_exp_c128(tt_complex128 z) {
     if (z.im == 0) return tt_complex_f64(tt_exp_f64(z.re), z.im);
     if (!tt_isfinite_part(z.im)) {
         if (z.re == -TT_INF_F64) return tt_complex_f64(0, 0);
@@ -82,7 +75,7 @@ TT_COMPLEX_FN tt_complex128 tt_exp_c128(tt_complex128 z) {
     }
     return tt_scaled_direction(z.re, tt_cos_f64(z.im), tt_sin_f64(z.im));
 }
-TT_COMPLEX_FN tt_complex128 tt_exp2_c128(tt_complex128 z) {
+TT_LONG_FN tt_complex128 tt_exp2_c128(tt_complex128 z) {
     const double ln2 = 0.69314718055994530942;
     if (z.im == 0 || !tt_isfinite_part(z.re) || !tt_isfinite_part(z.im))
         return tt_exp_c128(tt_complex_f64(z.re * ln2, z.im * ln2));
@@ -90,7 +83,7 @@ TT_COMPLEX_FN tt_complex128 tt_exp2_c128(tt_complex128 z) {
     return tt_complex_f64(size * tt_cos_f64(y), size * tt_sin_f64(y));
 }
 /* e^x cos y - 1 = (e^x - 1) cos y - 2 sin^2(y/2) */
-TT_COMPLEX_FN tt_complex128 tt_expm1_c128(tt_complex128 z) {
+TT_LONG_FN tt_complex128 tt_expm1_c128(tt_complex128 z) {
     if (!tt_isfinite_part(z.re) || !tt_isfinite_part(z.im) || z.re > 700.0) {
         tt_complex128 e = tt_exp_c128(z);
         return tt_complex_f64(e.re - 1, e.im);
@@ -125,19 +118,19 @@ TT_FN double tt_log_size(double x, double y) {
         return tt_log_f64(tt_hypot_f64(x * 0x1p-200, y * 0x1p-200)) + 138.62943611198906188;
     return tt_log_f64(tt_hypot_f64(x, y));
 }
-TT_COMPLEX_FN tt_complex128 tt_log_c128(tt_complex128 z) {
+TT_LONG_FN tt_complex128 tt_log_c128(tt_complex128 z) {
     return tt_complex_f64(tt_log_size(z.re, z.im), tt_atan2_f64(z.im, z.re));
 }
-TT_COMPLEX_FN tt_complex128 tt_log2_c128(tt_complex128 z) {
+TT_LONG_FN tt_complex128 tt_log2_c128(tt_complex128 z) {
     tt_complex128 l = tt_log_c128(z);
     return tt_complex_f64(l.re * 1.4426950408889634074, l.im * 1.4426950408889634074);
 }
-TT_COMPLEX_FN tt_complex128 tt_log10_c128(tt_complex128 z) {
+TT_LONG_FN tt_complex128 tt_log10_c128(tt_complex128 z) {
     tt_complex128 l = tt_log_c128(z);
     return tt_complex_f64(l.re * 0.43429448190325182765, l.im * 0.43429448190325182765);
 }
 /* |1 + z|^2 - 1 = x^2 + y^2 + 2 x */
-TT_COMPLEX_FN tt_complex128 tt_log1p_c128(tt_complex128 z) {
+TT_LONG_FN tt_complex128 tt_log1p_c128(tt_complex128 z) {
     double re, x = z.re, y = z.im;
     if (tt_abs_f64(x) < 1.0 && tt_abs_f64(y) < 1.0 && 1.0 + x > 0.5) {
         double xx = x * x, yy = y * y, lost, lost_too;
@@ -149,7 +142,7 @@ TT_COMPLEX_FN tt_complex128 tt_log1p_c128(tt_complex128 z) {
     return tt_complex_f64(re, tt_atan2_f64(y, 1.0 + x));
 }
 
-TT_COMPLEX_FN tt_complex128 tt_sqrt_c128(tt_complex128 z) {
+TT_LONG_FN tt_complex128 tt_sqrt_c128(tt_complex128 z) {
     double x = z.re, y = z.im, scale = 1, t;
     if (x == 0 && y == 0) return tt_complex_f64(0, y);
     if (tt_isinf_part(y)) return tt_complex_f64(TT_INF_F64, y);
@@ -162,10 +155,10 @@ TT_COMPLEX_FN tt_complex128 tt_sqrt_c128(tt_complex128 z) {
     if (x >= 0) return tt_complex_f64(t * scale, y / (2 * t) * scale);
     return tt_complex_f64(tt_abs_f64(y) / (2 * t) * scale, tt_copysign_f64(t, y) * scale);
 }
-TT_COMPLEX_FN tt_complex128 tt_rsqrt_c128(tt_complex128 z) { return tt_reciprocal_c128(tt_sqrt_c128(z)); }
+TT_LONG_FN tt_complex128 tt_rsqrt_c128(tt_complex128 z) { return tt_reciprocal_c128(tt_sqrt_c128(z)); }
 
 /* sinh z = sinh x cos y + i cosh x sin y, cosh z = cosh x cos y + i sinh x sin y */
-TT_COMPLEX_FN tt_complex128 tt_sinh_c128(tt_complex128 z) {
+TT_LONG_FN tt_complex128 tt_sinh_c128(tt_complex128 z) {
     double x = z.re, y = z.im;
     if (tt_isfinite_part(x) && tt_isfinite_part(y)) {
         if (y == 0) return tt_complex_f64(tt_sinh_f64(x), y);
@@ -182,7 +175,7 @@ TT_COMPLEX_FN tt_complex128 tt_sinh_c128(tt_complex128 z) {
     }
     return tt_complex_f64(TT_NAN_F64, TT_NAN_F64);
 }
-TT_COMPLEX_FN tt_complex128 tt_cosh_c128(tt_complex128 z) {
+TT_LONG_FN tt_complex128 tt_cosh_c128(tt_complex128 z) {
     double x = z.re, y = z.im;
     if (tt_isfinite_part(x) && tt_isfinite_part(y)) {
         if (y == 0) return tt_complex_f64(tt_cosh_f64(x), x * y);
@@ -200,7 +193,7 @@ TT_COMPLEX_FN tt_complex128 tt_cosh_c128(tt_complex128 z) {
     return tt_complex_f64(TT_NAN_F64, TT_NAN_F64);
 }
 /* Kahan's, with the tangent of y */
-TT_COMPLEX_FN tt_complex128 tt_tanh_c128(tt_complex128 z) {
+TT_LONG_FN tt_complex128 tt_tanh_c128(tt_complex128 z) {
     double x = z.re, y = z.im;
     if (!tt_isfinite_part(x)) {
         if (x != x) return tt_complex_f64(x, y == 0 ? y : x * y);
@@ -221,7 +214,7 @@ TT_FN tt_complex128 tt_tan_c128(tt_complex128 z) { return tt_swapped(tt_tanh_c12
 TT_FN tt_complex128 tt_cos_c128(tt_complex128 z) { return tt_cosh_c128(tt_complex_f64(-z.im, z.re)); }
 
 /* With p = sqrt(1 - z) and q = sqrt(1 + z), no difference of near numbers is taken. */
-TT_COMPLEX_FN tt_complex128 tt_asin_c128(tt_complex128 z) {
+TT_LONG_FN tt_complex128 tt_asin_c128(tt_complex128 z) {
     double x = z.re, y = z.im;
     if (tt_isinf_part(x) || tt_isinf_part(y))
         return tt_complex_f64(tt_atan2_f64(x, tt_abs_f64(y)), tt_copysign_f64(TT_INF_F64, y));
@@ -230,7 +223,7 @@ TT_COMPLEX_FN tt_complex128 tt_asin_c128(tt_complex128 z) {
     return tt_complex_f64(tt_atan2_f64(x, p.re * q.re - p.im * q.im),
                           tt_copysign_f64(tt_asinh_f64(p.re * q.im - p.im * q.re), y));
 }
-TT_COMPLEX_FN tt_complex128 tt_acos_c128(tt_complex128 z) {
+TT_LONG_FN tt_complex128 tt_acos_c128(tt_complex128 z) {
     double x = z.re, y = z.im;
     if (tt_isinf_part(x) || tt_isinf_part(y))
         return tt_complex_f64(tt_atan2_f64(tt_abs_f64(y), x), -tt_copysign_f64(TT_INF_F64, y));
@@ -239,14 +232,14 @@ TT_COMPLEX_FN tt_complex128 tt_acos_c128(tt_complex128 z) {
     return tt_complex_f64(2 * tt_atan2_f64(p.re, q.re), -tt_copysign_f64(tt_asinh_f64(p.re * q.im - p.im * q.re), y));
 }
 TT_FN tt_complex128 tt_asinh_c128(tt_complex128 z) { return tt_swapped(tt_asin_c128(tt_swapped(z))); }
-TT_COMPLEX_FN tt_complex128 tt_acosh_c128(tt_complex128 z) {
+TT_LONG_FN tt_complex128 tt_acosh_c128(tt_complex128 z) {
     tt_complex128 c = tt_acos_c128(z); /* times i or -i, so that the real part is not negative */
     if (c.re != c.re && c.im != c.im) return c;
     if (c.re != c.re) return tt_complex_f64(tt_abs_f64(c.im), c.re);
     if (c.im != c.im) return tt_complex_f64(c.im, c.re);
     return tt_complex_f64(tt_abs_f64(c.im), tt_copysign_f64(c.re, z.im));
 }
-TT_COMPLEX_FN tt_complex128 tt_atanh_c128(tt_complex128 z) {
+TT_LONG_FN tt_complex128 tt_atanh_c128(tt_complex128 z) {
     double a = tt_abs_f64(z.re), y = z.im, b = tt_abs_f64(y), re, im;
     const double half_pi = 1.5707963267948966192;
     if (tt_isinf_part(a) || tt_isinf_part(y))
@@ -265,29 +258,31 @@ TT_COMPLEX_FN tt_complex128 tt_atanh_c128(tt_complex128 z) {
 TT_FN tt_complex128 tt_atan_c128(tt_complex128 z) { return tt_swapped(tt_atanh_c128(tt_swapped(z))); }
 
 /* exp(b log a) */
-TT_COMPLEX_FN tt_complex128 tt_pow_c128(tt_complex128 a, tt_complex128 b) {
+TT_LONG_FN tt_complex128 tt_pow_c128(tt_complex128 a, tt_complex128 b) {
     if (b.re == 0 && b.im == 0) return tt_complex_f64(1, 0);
     if (a.re == 0 && a.im == 0 && b.re > 0) return tt_complex_f64(0, 0);
     return tt_exp_c128(tt_mul_c128(b, tt_log_c128(a)));
 }
 /* The exponential only ever sees a number without positive real part. */
-TT_COMPLEX_FN tt_complex128 tt_sigmoid_c128(tt_complex128 z) {
+TT_LONG_FN tt_complex128 tt_sigmoid_c128(tt_complex128 z) {
     int left = z.re < 0;
     tt_complex128 e = tt_exp_c128(left ? z : tt_neg_c128(z)), one = tt_complex_f64(1, 0);
     return tt_div_c128(left ? e : one, tt_complex_f64(1 + e.re, e.im));
 }
 /* A kernel of a derivative: g (s + z s (1 - s)) with s = sigmoid(z) */
-TT_COMPLEX_FN tt_complex128 tt_silu_backward_c128(tt_complex128 g, tt_complex128 z) {
+TT_LONG_FN tt_complex128 tt_silu_backward_c128(tt_complex128 g, tt_complex128 z) {
     tt_complex128 s = tt_sigmoid_c128(z), t = tt_mul_c128(z, tt_complex_f64(1 - s.re, -s.im));
     return tt_mul_c128(g, tt_mul_c128(s, tt_complex_f64(1 + t.re, t.im)));
 }
 TT_FN tt_complex128 tt_silu_c128(tt_complex128 z) { return tt_mul_c128(z, tt_sigmoid_c128(z)); }
-TT_COMPLEX_FN tt_complex128 tt_sinc_c128(tt_complex128 z) {
+TT_LONG_FN tt_complex128 tt_sinc_c128(tt_complex128 z) {
     const double pi = 3.1415926535897931;
     if (z.re == 0 && z.im == 0) return tt_complex_f64(1, 0);
     tt_complex128 t = tt_complex_f64(pi * z.re, pi * z.im);
     return tt_div_c128(tt_sin_c128(t), t);
 }
+
+TT_LONG_FN tt_complex128 tt_ldexp_c128(tt_complex128 a, tt_complex128 b) { return tt_mul_c128(a, tt_exp2_c128(b)); }
 
 #define TT_WIDE(z) tt_complex_f64((double)(z).re, (double)(z).im)
 #define TT_NARROW_1(name)                                                                                              \
@@ -305,7 +300,7 @@ TT_NARROW_1(exp) TT_NARROW_1(exp2) TT_NARROW_1(expm1) TT_NARROW_1(log) TT_NARROW
 TT_NARROW_1(log1p) TT_NARROW_1(sqrt) TT_NARROW_1(rsqrt) TT_NARROW_1(reciprocal) TT_NARROW_1(sgn) TT_NARROW_1(sin)
 TT_NARROW_1(cos) TT_NARROW_1(tan) TT_NARROW_1(asin) TT_NARROW_1(acos) TT_NARROW_1(atan) TT_NARROW_1(sinh)
 TT_NARROW_1(cosh) TT_NARROW_1(tanh) TT_NARROW_1(asinh) TT_NARROW_1(acosh) TT_NARROW_1(atanh) TT_NARROW_1(sigmoid)
-TT_NARROW_1(silu) TT_NARROW_1(sinc) TT_NARROW_2(div) TT_NARROW_2(pow) TT_NARROW_2(silu_backward)
+TT_NARROW_1(silu) TT_NARROW_1(sinc) TT_NARROW_2(div) TT_NARROW_2(pow) TT_NARROW_2(ldexp) TT_NARROW_2(silu_backward)
 /* clang-format on */
 
     TT_FN tt_complex64 tt_addcdiv_c64(tt_complex64 a, tt_complex64 b, tt_complex64 c) {

@@ -100,7 +100,16 @@ TT_FN float tt_gelu_f32(float x) {
     return tt_fma_f32(tt_fma_f32(s, p.m, s * low), -0x1p-32f, right);
 }
 
-/* Its derivative, Phi(x) + x phi(x): v = Phi(-a) - a phi(a) on the left, 1 - v on the right.  There
+/* Phi(x), 1 - Phi(-x) on the right. */
+TT_FN float tt_ndtr_f32(float x) {
+    tt_normal_f32 p = tt_normal_tail_f32(x);
+    float low = tt_fma_f32(p.m_low, p.r + p.tail, p.m_low), right = x > 0.0f ? 1.0f : 0.0f;
+    low = tt_fma_f32(p.m, p.r, tt_fma_f32(p.m, p.tail, low));
+    right = tt_fma_f32(tt_fma_f32(p.scale, p.m, p.scale * low), x > 0.0f ? -0x1p-32f : 0x1p-32f, right);
+    return x == x ? right : x;
+}
+
+/* gelu's derivative, Phi(x) + x phi(x): v = Phi(-a) - a phi(a) on the left, 1 - v on the right.  There
    is no relative accuracy to be had near its zero at -0.75.  As a product, it is nan at infinity. */
 TT_FN float tt_gelu_slope_f32(float x) {
     tt_normal_f32 p = tt_normal_tail_f32(x);

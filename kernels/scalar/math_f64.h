@@ -49,17 +49,22 @@ TT_FN double tt_softplus_f64(double x) { return (x < 0.0 ? 0.0 : x) + log1p(exp(
 
 TT_FN double tt_logsigmoid_f64(double x) { return -tt_softplus_f64(-x); }
 
-/* x Phi(x) = x/2 erfc(-x/sqrt2).  erfc magnifies the rounding of its argument z by 2z^2, up to
-   1400 in the left tail, so the rounding error dz is recovered by an fma and put back through
-   the derivative -2/sqrt(pi) exp(-z^2). */
-TT_FN double tt_gelu_f64(double x) {
+/* 2 Phi(x) = erfc(-x/sqrt2), of the normal distribution.  erfc magnifies the rounding of its
+   argument z by 2z^2, up to 1400 in the left tail, so the rounding error dz is recovered by an fma
+   and put back through the derivative -2/sqrt(pi) exp(-z^2). */
+TT_FN double tt_twice_ndtr_f64(double x) {
     const double c = 0.70710678118654757, c_low = -4.8336466567264567e-17;
     double z = -x * c;
     double dz = tt_fma_f64(-x, c, -z) - x * c_low;
     double d = 1.1283791670955126 * exp(-z * z) * dz;
     d = tt_abs_f64(x) < 64.0 ? d : 0.0;
-    return 0.5 * x * (erfc(z) - d);
+    return erfc(z) - d;
 }
+
+TT_FN double tt_ndtr_f64(double x) { return 0.5 * tt_twice_ndtr_f64(x); }
+
+/* x Phi(x) */
+TT_FN double tt_gelu_f64(double x) { return 0.5 * x * tt_twice_ndtr_f64(x); }
 
 /* Phi(x) + x phi(x) */
 TT_FN double tt_gelu_slope_f64(double x) {
@@ -164,6 +169,20 @@ TT_FN double tt_logaddexp_f64(double x, double y) {
     return x != x || y != y ? x + y : r;
 }
 
+/* Likewise of powers of 2; log2(1 + t) is log1p(t) / log(2). */
+TT_FN double tt_logaddexp2_f64(double x, double y) {
+    double m = x > y ? x : y;
+    double r = m + log1p(exp2(-tt_abs_f64(x - y))) * 1.44269504088896340736;
+    r = x == y && x - x != 0.0 ? x : r;
+    return x != x || y != y ? x + y : r;
+}
+
+/* x 2^y; of an integer y no intermediate result overflows. */
+TT_FN double tt_ldexp_f64(double x, double y) {
+    double most = y > 3000.0 ? 3000.0 : y < -3000.0 ? -3000.0 : y;
+    return y == rint(y) && y - y == 0.0 ? ldexp(x, (int)most) : x * exp2(y);
+}
+
 /* Python's %: the result has the sign of the divisor. */
 TT_FN double tt_remainder_f64(double x, double y) {
     double r = fmod(x, y);
@@ -180,40 +199,6 @@ TT_FN double tt_floor_divide_f64(double x, double y) {
     f = q - f > 0.5 ? f + 1.0 : f;
     f = q == 0.0 ? tt_copysign_f64(0.0, x / y) : f;
     return y == 0.0 ? x / y : f;
-}
-
-/* Hurwitz's zeta(s, q), the sum over k of (q + k)^-s, for s > 1: terms up to q + k >= 10, then the Euler-Maclaurin
-   formula (Abramowitz and Stegun 23.1.30 and 23.2.9) with twelve Bernoulli numbers, B_2k / (2k)!. Poles at q = 0, -1, ... */
-TT_FN double tt_zeta_f64(double s, double q) {
-    const double b[12] = {1.0 / 12,
-                          -1.0 / 720,
-                          1.0 / 30240,
-                          -1.0 / 1209600,
-                          1.0 / 47900160,
-                          -691.0 / 1307674368000.0,
-                          1.0 / 74724249600.0,
-                          -3617.0 / 10670622842880000.0,
-                          43867.0 / 5109094217170944000.0,
-                          -174611.0 / 802857662698291200000.0,
-                          77683.0 / 14101100039391805440000.0,
-                          -236364091.0 / 1693824136731743669452800000.0};
-    double sum = 0, x = q, power, term, factor;
-    int k;
-    if (s == 1) return TT_INF_F64;
-    if (!(s > 1) || q != q) return TT_NAN_F64;
-    if (q <= 0 && q == floor(q)) return TT_INF_F64;
-    if (q < 0 && s != floor(s)) return TT_NAN_F64;
-    for (k = 0; k < 1000000 && x < 10; k++, x += 1) sum += pow(x, -s);
-    power = pow(x, -s);
-    sum += power * x / (s - 1) + 0.5 * power;
-    factor = s;
-    term = power / x;
-    for (k = 0; k < 12; k++) {
-        sum += b[k] * factor * term;
-        factor *= (s + 2 * k + 1) * (s + 2 * k + 2);
-        term /= x * x;
-    }
-    return sum;
 }
 
 #endif

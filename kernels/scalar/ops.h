@@ -18,7 +18,8 @@
 #pragma once
 
 /* clang-format off */
-#define TT_OPS(X)                                                                                               \
+#define TT_OPS(X) TT_COMMON_OPS(X) TT_SPECIAL_OPS(X)
+#define TT_COMMON_OPS(X)                                                                                        \
     /* unary */                                                                                                 \
     X(exp, 1, FLT, SAME, 18, 30) X(exp2, 1, FLT, SAME, 16, 27) X(expm1, 1, FLT, SAME, 22, 27)                   \
     X(log, 1, FLT, SAME, 22, 32) X(log2, 1, FLT, SAME, 24, 33) X(log10, 1, FLT, SAME, 24, 34)                   \
@@ -30,7 +31,8 @@
     X(erfinv, 1, FLT, SAME, 40, 176) X(lgamma, 1, FLT, SAME, 70, 368) X(digamma, 1, FLT, SAME, 50, 326)         \
     X(sigmoid, 1, FLT, SAME, 21, 38) X(logsigmoid, 1, FLT, SAME, 46, 131) X(softplus, 1, FLT, SAME, 46, 130)    \
     X(silu, 1, FLT, SAME, 22, 43) X(gelu, 1, FLT, SAME, 34, 60) X(gelu_tanh, 1, FLT, SAME, 34, 67)              \
-    X(sinc, 1, FLT, SAME, 20, 60) X(sinc_slope, 1, FLT, SAME, 42, 120)                                          \
+    X(sinc, 1, FLT, SAME, 20, 60) X(sinc_slope, 1, FLT, SAME, 42, 120) X(ndtr, 1, FLT, SAME, 34, 60)            \
+    X(entr, 1, FLT, SAME, 24, 39)                                                                               \
     X(sqrt, 1, FLT, SAME, 1, 2) X(rsqrt, 1, FLT, SAME, 2, 2) X(reciprocal, 1, FLT, SAME, 1, 2)                  \
     X(neg, 1, NUM, SAME, 1, 2) X(abs, 1, NUM, PART, 1, 2) X(sign, 1, ALL, SAME, 1, 2)                           \
     X(square, 1, NUM, SAME, 1, 2) X(relu, 1, NUM, SAME, 1, 2) X(positive, 1, NUM, SAME, 0, 2)                   \
@@ -46,12 +48,14 @@
     X(minimum, 2, ALL, SAME, 1, 2) X(fmax, 2, ALL, SAME, 1, 2) X(fmin, 2, ALL, SAME, 1, 2)                      \
     X(atan2, 2, FLT, SAME, 28, 94) X(hypot, 2, REAL, SAME, 6, 25) X(copysign, 2, FLT, SAME, 0, 2)               \
     X(nextafter, 2, REAL, SAME, 1, 15) X(logaddexp, 2, REAL, SAME, 48, 140) X(xlogy, 2, FLT, SAME, 24, 39)      \
-    X(zeta, 2, FLT, SAME, 150, 400) X(heaviside, 2, ALL, SAME, 1, 2) X(smooth_l1, 2, REAL, SAME, 5, 2)          \
+    X(xlog1py, 2, FLT, SAME, 28, 50) X(heaviside, 2, ALL, SAME, 1, 2) X(smooth_l1, 2, REAL, SAME, 5, 2)         \
     X(huber, 2, REAL, SAME, 5, 2) X(eq, 2, ALL, BOOL, 1, 2) X(ne, 2, ALL, BOOL, 1, 2) X(lt, 2, ALL, BOOL, 1, 2) \
     X(le, 2, ALL, BOOL, 1, 2) X(gt, 2, ALL, BOOL, 1, 2) X(ge, 2, ALL, BOOL, 1, 2)                               \
     X(logical_and, 2, ALL, BOOL, 1, 2) X(logical_or, 2, ALL, BOOL, 1, 2) X(logical_xor, 2, ALL, BOOL, 1, 2)     \
     X(bitwise_and, 2, INT, SAME, 1, 2) X(bitwise_or, 2, INT, SAME, 1, 2) X(bitwise_xor, 2, INT, SAME, 1, 2)     \
     X(bitwise_left_shift, 2, INTS, SAME, 1, 2) X(bitwise_right_shift, 2, INTS, SAME, 1, 2)                      \
+    X(gcd, 2, INTS, SAME, 40, 200) X(lcm, 2, INTS, SAME, 42, 220) X(logaddexp2, 2, REAL, SAME, 48, 140)         \
+    X(ldexp, 2, FLT, SAME, 17, 60)                                                                              \
     /* kernels of derivatives: (gradient, saved value) */                                                       \
     X(relu_backward, 2, NUM, SAME, 2, 2) X(sigmoid_backward, 2, FLT, SAME, 3, 2)                                \
     X(tanh_backward, 2, FLT, SAME, 3, 2) X(silu_backward, 2, FLT, SAME, 26, 43)                                 \
@@ -61,6 +65,25 @@
     X(addcmul, 3, NUM, SAME, 3, 2) X(addcdiv, 3, REAL, SAME, 3, 2) X(masked_scale, 3, REAL, SELECT, 1, 2)       \
     /* kernels of derivatives: (gradient, difference, bound) */                                                 \
     X(smooth_l1_backward, 3, REAL, SAME, 4, 2) X(huber_backward, 3, REAL, SAME, 3, 2)
+/* Those of scalar/special.h. They are computed in float64 and one by one: loops are compiled once, not for each instruction
+ * set, and generated code includes that header only for these. */
+#define TT_SPECIAL_OPS(X)                                                                                       \
+    X(i0, 1, FLT, SAME, 80, 300) X(i0e, 1, FLT, SAME, 64, 200) X(i1, 1, FLT, SAME, 80, 300)                     \
+    X(i1e, 1, FLT, SAME, 64, 200) X(modified_bessel_k0, 1, FLT, SAME, 120, 500)                                 \
+    X(modified_bessel_k1, 1, FLT, SAME, 120, 500) X(scaled_modified_bessel_k0, 1, FLT, SAME, 120, 500)          \
+    X(scaled_modified_bessel_k1, 1, FLT, SAME, 120, 500) X(bessel_j0, 1, FLT, SAME, 80, 400)                    \
+    X(bessel_j1, 1, FLT, SAME, 80, 400) X(bessel_y0, 1, FLT, SAME, 120, 500)                                    \
+    X(bessel_y1, 1, FLT, SAME, 120, 500) X(spherical_bessel_j0, 1, FLT, SAME, 24, 150)                          \
+    X(airy_ai, 1, FLT, SAME, 120, 500) X(erfcx, 1, FLT, SAME, 60, 200) X(log_ndtr, 1, FLT, SAME, 90, 300)       \
+    X(ndtri, 1, FLT, SAME, 200, 900) X(zeta, 2, FLT, SAME, 150, 400) X(igamma, 2, REAL, SAME, 200, 1500)        \
+    X(igammac, 2, REAL, SAME, 200, 1500) X(chebyshev_polynomial_t, 2, FLT, SAME, 60, 300)                       \
+    X(chebyshev_polynomial_u, 2, FLT, SAME, 60, 300) X(chebyshev_polynomial_v, 2, FLT, SAME, 60, 300)           \
+    X(chebyshev_polynomial_w, 2, FLT, SAME, 60, 300) X(shifted_chebyshev_polynomial_t, 2, FLT, SAME, 62, 300)   \
+    X(shifted_chebyshev_polynomial_u, 2, FLT, SAME, 62, 300)                                                    \
+    X(shifted_chebyshev_polynomial_v, 2, FLT, SAME, 62, 300)                                                    \
+    X(shifted_chebyshev_polynomial_w, 2, FLT, SAME, 62, 300) X(hermite_polynomial_h, 2, FLT, SAME, 60, 300)     \
+    X(hermite_polynomial_he, 2, FLT, SAME, 60, 300) X(laguerre_polynomial_l, 2, FLT, SAME, 80, 400)             \
+    X(legendre_polynomial_p, 2, FLT, SAME, 80, 400)
 /* Those that take complex numbers too, X(name, arity, rule). In complex arithmetic of as many bits: scalar/complex.h. */
 #define TT_COMPLEX_OPS(X)                                                                                       \
     X(exp, 1, SAME) X(exp2, 1, SAME) X(expm1, 1, SAME) X(log, 1, SAME) X(log2, 1, SAME) X(log10, 1, SAME)       \
@@ -72,7 +95,7 @@
     X(isinf, 1, BOOL) X(isfinite, 1, BOOL) X(logical_not, 1, BOOL) X(add, 2, SAME) X(sub, 2, SAME)              \
     X(mul, 2, SAME) X(div, 2, SAME) X(pow, 2, SAME) X(eq, 2, BOOL) X(ne, 2, BOOL) X(logical_and, 2, BOOL)       \
     X(logical_or, 2, BOOL) X(logical_xor, 2, BOOL) X(sigmoid_backward, 2, SAME) X(tanh_backward, 2, SAME)       \
-    X(silu_backward, 2, SAME) X(where, 3, SELECT) X(lerp, 3, SAME) X(addcmul, 3, SAME) X(addcdiv, 3, SAME)
+    X(ldexp, 2, SAME) X(silu_backward, 2, SAME) X(where, 3, SELECT) X(lerp, 3, SAME) X(addcmul, 3, SAME) X(addcdiv, 3, SAME)
 /* clang-format on */
 
 /* Operators that begin like the kernel of their derivative, for the same x: X(name, derivative). The interpreter of fused

@@ -255,6 +255,28 @@ def contexts_of_a_checkpoint(torch):
 
 
 @program
+def saved_tensors_of_a_checkpoint_are_unpacked_once(torch):
+    module = __import__(f"{torch.__name__}.utils.checkpoint", fromlist=["checkpoint"])
+
+    def twice(times):
+        class F(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x * 1
+
+            @staticmethod
+            def backward(ctx, g):
+                return sum(g * ctx.saved_tensors[0] for _ in range(times))
+
+        x = torch.ones(2, requires_grad=True)
+        module.checkpoint(lambda x: F.apply(x.exp()), x, use_reentrant=False).sum().backward()
+        return x.grad
+
+    return [outcome(lambda times=times: twice(times)) for times in (1, 2)]
+
+
+@program
 def checkpoints_of_a_sequence(torch):
     module = __import__(f"{torch.__name__}.utils.checkpoint", fromlist=["checkpoint"])
     out = []

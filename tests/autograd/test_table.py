@@ -42,6 +42,7 @@ OTHER_NAMES = {
     "reshape": {("ViewBackward0", "ReshapeAliasBackward0")},
     "rot90": {("FlipBackward0", "Rot90Backward0")},
     "rsub": {("SubBackward0", "RsubBackward0")},
+    "__rsub__": {("SubBackward0", "RsubBackward0")},
     "scatter": {("ScatterBackward0", "ScatterBackward1")},  # a number
     "scatter_reduce": {("ScatterAddBackward0", "ScatterReduceBackward0")},
     "sort": {("SortBackward0", "SortBackward1")},  # stable=True
@@ -54,6 +55,7 @@ OTHER_NAMES = {
 
 # Operators that keep more than PyTorch's, and why.
 MORE_BYTES = {
+    "__rdiv__": "a division, where PyTorch multiplies by the reciprocal",
     "binary_cross_entropy_with_logits": "with pos_weight, a composition",
     "bilinear": "a composition, where PyTorch has a kernel",
     "combinations": "the places, 8 bytes each, instead of a mask",
@@ -65,14 +67,18 @@ MORE_BYTES = {
     "group_norm": "the normalized values, where there is a weight: its gradient is that of a product",
     "hardsigmoid": "of an expanded input, x + 3 has elements of its own",
     "index_put": "a mask's places",
+    "linalg.householder_product": "a composition, where PyTorch has a kernel",
     "masked_scatter": "a mask's places",
     "masked_select": "a mask's places",
     "multi_margin_loss": "a composition",
     "nll_loss": "two numbers a row",
+    "orgqr": "a composition, where PyTorch has a kernel",
+    "ormqr": "a composition, where PyTorch has a kernel",
     "polar": "a composition, where PyTorch has a kernel",
-    "polygamma": "the order as a 0-d tensor",
+    "renorm": "a composition, where PyTorch has a kernel",
     "scaled_dot_product_attention": "the mask of is_causal",
     "setitem": "a mask's places",
+    "special.ndtr": "the input, which is there anyway, where PyTorch has a composition",
 }
 
 

@@ -3,7 +3,7 @@ does not. ``{x}``, ``{y}``, ``{z}`` stand for operands that broadcast together, 
 
 import itertools
 
-from tinytorch import Tensor
+from tinytorch import Tensor, special
 from tinytorch.scalar import ELEMENTWISE
 from tinytorch.scalar import REDUCTIONS as REDUCTIONS_OF_C
 from tinytorch.tensor import FUNCTIONS
@@ -29,6 +29,11 @@ UNARY = {name: [f"torch.{name}({{x}})", f"{{x}}.{name}()"] for name in _SAME_NAM
     "gelu_tanh": ["F.gelu({x}, approximate='tanh')"],
     "zeta": ["torch.polygamma(2, torch.clamp({x}, -9, 50))"],  # far below 0 its series is long
 }
+UNARY |= {
+    op.name: [f"torch.special.{op.name}({{x}})"]
+    for op in ELEMENTWISE
+    if op.arity == 1 and op.name not in UNARY and hasattr(special, op.name)
+}
 UNARY["neg"] += ["-{x}"]
 UNARY["abs"] += ["abs({x})"]
 UNARY["bitwise_not"] += ["~{x}"]
@@ -51,6 +56,11 @@ MORE_UNARY = (
 
 _BINARY_NAMES = [op.name for op in ELEMENTWISE if op.arity == 2 and op.name in FUNCTIONS]
 BINARY = {name: [f"torch.{name}({{x}}, {{y}})"] for name in _BINARY_NAMES}
+BINARY |= {
+    op.name: [f"torch.special.{op.name}({{x}}, torch.clamp({{y}}, -3, 70))"]
+    for op in ELEMENTWISE
+    if op.arity == 2 and op.name not in BINARY and op.name != "zeta" and hasattr(special, op.name)
+}
 for _name, _symbol in zip(
     words(
         "add sub mul div pow remainder floor_divide eq ne lt le gt ge bitwise_and bitwise_or bitwise_xor "

@@ -19,6 +19,7 @@ from fuse.helpers import chain, python, ramp, same
 from tinytorch import fuse
 from tinytorch.fuse import script, shrink, listeners
 from tinytorch.fuse.case import Case, from_trace
+from tinytorch.fuse.trace import number_value
 
 FAULT = """
     import json, tinytorch as torch
@@ -256,6 +257,7 @@ def programs():
         ],
     )
     yield "numbers", lambda: [x + float("inf"), x * float("nan"), 2 - x, tinytorch.full((3,), -0.0), x**2]
+    yield "parts of what was there", lambda: [base[2:5].fill_(3)._base * 2, base[:, 1:3].copy_(column[:1])._base.exp()]
     yield "bytes", lambda: [(x * 1).view(tinytorch.int32) + 1]
 
 
@@ -272,6 +274,13 @@ def test_a_case_is_its_recording(name, run):
         exec(script.script_of(case, -1, "").partition("if __name__")[0], names)
         for got, want in zip(names["run"](*names["inputs"]()), script.function_of(case)(*script.inputs_of(case))):
             assert same_bits(got, want)
+
+
+def test_the_value_of_a_number():
+    number = tinytorch.backends.cpu.ffi.new("tt_number *")
+    for dtype, bits, value in (("BF16", 0x3FC0, 1.5), ("F16", 0x3E00, 1.5), ("F32", 0x3FC00000, 1.5), ("I64", 7, 7)):
+        number.dtype, number.bits = getattr(tinytorch.backends.cpu.lib, f"TT_{dtype}"), bits
+        assert number_value(number) == value
 
 
 def same_bits(a, b):

@@ -26,6 +26,21 @@ def chain(x, y):
     return (x * y + 2).tanh() - x, x.sum(1)
 
 
+def test_modes_that_the_function_asks_for():
+    """A program is replayed in the mode alone in which it was recorded."""
+
+    def fn(x):
+        if torch.is_inference_mode_enabled():
+            return x + 1
+        return x * 3 if torch.is_grad_enabled() else x - 7
+
+    pure = torch.fuse(fn, pure=True)
+    x = torch.randn(40)  # no inference tensor, which would tell the modes apart
+    for mode in (torch.no_grad, torch.inference_mode, torch.enable_grad) * 3:
+        with mode():
+            agree(fn, pure, lambda: (x,))
+
+
 def test_random_numbers_are_drawn_by_every_call():
     def noise(x):
         return (x * torch.rand(3)).exp()

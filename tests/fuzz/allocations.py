@@ -1,6 +1,6 @@
 """A step of training in which one allocation fails, once for each that the library makes.
 
-    python tests/fuzz allocations train [--every 7] [--from-then-on]
+    python tests/fuzz allocations train [--every 7] [--times 2]
 
 The step must raise OutOfMemoryError (or MemoryError, or do without), leave no memory and no mode behind, and compute
 the same when it is run again. It runs in a new thread, since every thread keeps small blocks of its own.
@@ -29,10 +29,11 @@ def preload() -> str:
     return path
 
 
-def run(step, every=1, from_then_on=False, timeout=600) -> dict:
-    """What came of a step in a process of its own. ``every``: of so many allocations one is made to fail."""
+def run(step, every=1, times=1, timeout=600) -> dict:
+    """What came of a step in a process of its own. ``every``: of so many allocations one is made to fail. ``times``:
+    how many then fail one after the other; 0: all."""
     command = [sys.executable, HERE, "allocations", step, "--child", "--every", str(every)]
-    command += ["--from-then-on"] if from_then_on else []
+    command += ["--times", str(times)]
     environment = {**os.environ, "LD_PRELOAD": preload(), "TINYTORCH_FUSE": "0"}
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=environment)
     lines = done.stdout.splitlines()
@@ -74,12 +75,12 @@ class Failing:
         self.library.failing_set(ctypes.c_size_t(0), ctypes.c_size_t(0), ctypes.c_long(0), ctypes.c_long(0))
 
 
-def child(name, every, from_then_on):
+def child(name, every, times):
     """Makes the allocations fail, one after the other; prints what came of it."""
     import tinytorch as tt
-    from fuzz.steps import STEPS
+    from fuzz.steps import EVERY
 
-    step = STEPS[name]
+    step = EVERY[name]
     unraisable = []
     sys.unraisablehook = lambda error: unraisable.append(repr(error.exc_value))
 
@@ -112,7 +113,7 @@ def child(name, every, from_then_on):
     told, raises, without = [], {}, 0
     for at in range(1, count + 1, every):
         print("at", at, flush=True)
-        result, raised, (_, place), left = attempt(at, 1 << 60 if from_then_on else at)
+        result, raised, (_, place), left = attempt(at, at + times - 1 if times else 1 << 60)
         held = tt.cpu.memory_allocated() - before
         again, failed, _, _ = attempt(0, 0)
         kind = (raised or "").partition(":")[0]
@@ -135,9 +136,9 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(prog="allocations", description=__doc__.partition("\n")[0])
     parser.add_argument("step")
     parser.add_argument("--every", type=int, default=1)
-    parser.add_argument("--from-then-on", action="store_true", help="all that follow fail, too")
+    parser.add_argument("--times", type=int, default=1, help="so many fail one after the other; 0: all that follow")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.child:
-        return child(options.step, options.every, options.from_then_on)
-    print(json.dumps(run(options.step, options.every, options.from_then_on), indent=1))
+        return child(options.step, options.every, options.times)
+    print(json.dumps(run(options.step, options.every, options.times), indent=1))

@@ -2,10 +2,9 @@
 
     python tests/fuzz interrupts train [--every 7]
 
-KeyboardInterrupt must come out of the step, nothing be printed and swallowed, no mode stay behind, and the next run
-compute the same. A result whose descriptor is on its way from C to its owner may be lost: "lost" counts these. The
-signal arrives while a trace function waits for it before the bytecode; Python runs its handler where it next looks, as
-it would for a key that is pressed then.
+KeyboardInterrupt must come out of the step, nothing be printed and swallowed, no mode stay behind, no memory be lost
+("lost" counts how often), and the next run compute the same. The signal arrives while a trace function waits for it
+before the bytecode; Python runs its handler where it next looks, as it would for a key that is pressed then.
 """
 
 import argparse

@@ -30,11 +30,17 @@ def test_an_allocation_fails(step):
 
 
 def test_no_more_memory():
-    assert check("train", every=12, from_then_on=True)["raised"].keys() == {"OutOfMemoryError"}
+    assert check("train", every=12, times=0)["raised"].keys() == {"OutOfMemoryError"}
+
+
+def test_no_other_way():
+    """An operator that has no memory for its result, asked for twice, does not compute it in another way: that would
+    round otherwise."""
+    assert check("plain", times=2)["raised"].keys() == {"OutOfMemoryError"}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("from_then_on", [False, True])
+@pytest.mark.parametrize("times", [1, 0])
 @pytest.mark.parametrize("step", STEPS)
-def test_every_allocation_fails(step, from_then_on):
-    check(step, from_then_on=from_then_on)
+def test_every_allocation_fails(step, times):
+    check(step, times=times)

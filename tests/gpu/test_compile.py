@@ -10,6 +10,7 @@ import tinytorch as tt
 from tinytorch.backends.cpu import ffi, lib
 from tinytorch.backends.cuda import nvrtc
 from tinytorch.backends.cuda.source import kernels_folder
+from tinytorch.scalar import ELEMENTWISE, OPERATORS
 
 OLDEST, NEWEST = "sm_80", "sm_100"
 MACHINE_CODE = b"\x7fELF"
@@ -65,6 +66,17 @@ def test_kernels_compile_with_approximate_functions(emulated, compiler, family):
 def test_all_kernels_of_a_family_compile(emulated, compiler, family, arch):
     for plan in launched_by(emulated, family):
         assert compiler(plan, arch).startswith(MACHINE_CODE)
+
+
+SPECIAL = [op.name for op in ELEMENTWISE if op.special]
+SOME_SPECIAL = {"bessel_y1", "airy_ai", "log_ndtr", "igamma", "zeta", "chebyshev_polynomial_t"}  # one of each header
+
+
+@pytest.mark.parametrize("name", [n if n in SOME_SPECIAL else pytest.param(n, marks=pytest.mark.slow) for n in SPECIAL])
+def test_special_functions_compile(emulated, compiler, name):
+    call, number_of_inputs = getattr(tt.special, name, None) or getattr(tt, name), OPERATORS[name].arity
+    x = empty(1000, dtype=tt.float64)
+    assert compiler(planned(emulated, lambda: call(*[x] * number_of_inputs)), "sm_90").startswith(MACHINE_CODE)
 
 
 def test_what_does_not_compile_is_reported(compiler):

@@ -16,7 +16,7 @@ def check(compute, *operands, exact=True):
     if exact:
         assert tt.equal(found.cpu(), expected)
     else:
-        tolerance = 1e-5 if expected.dtype in (tt.complex64, tt.float32) else 1e-12
+        tolerance = 1e-5 if expected.dtype in (tt.complex64, tt.float32) else 1e-10
         assert tt.allclose(found.cpu(), expected, rtol=tolerance, atol=tolerance)
 
 

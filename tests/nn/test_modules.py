@@ -166,6 +166,16 @@ LAYERS = {
         floats(3, 5, 5),
         np.arange(15).reshape(3, 5) % 4 == 1,
     ),
+    "RNN": (lambda m: m.nn.RNN(6, 4, 2, bidirectional=True), ROWS),
+    "RNN, relu": (lambda m: m.nn.RNN(6, 4, 1, "relu", bias=False, batch_first=True), ROWS),
+    "LSTM": (lambda m: m.nn.LSTM(6, 5, 2), ROWS),
+    "LSTM, projected": (lambda m: m.nn.LSTM(6, 5, 2, proj_size=3, batch_first=True, bidirectional=True), ROWS),
+    "LSTM, without a batch": (lambda m: m.nn.LSTM(6, 70), X),
+    "GRU": (lambda m: m.nn.GRU(6, 5, 2, bidirectional=True, dropout=0.5).eval(), ROWS, floats(4, 4, 5)),
+    "GRU, no bias": (lambda m: m.nn.GRU(6, 5, bias=False), ROWS),
+    "RNNCell": (lambda m: m.nn.RNNCell(6, 4, nonlinearity="relu"), X, floats(5, 4)),
+    "LSTMCell": (lambda m: m.nn.LSTMCell(6, 4), X),
+    "GRUCell": (lambda m: m.nn.GRUCell(6, 4, bias=False), X[0], floats(4)),
     "TransformerEncoderLayer": (lambda m: m.nn.TransformerEncoderLayer(6, 2, 8, 0.0), ROWS),
     "TransformerEncoderLayer, norm first": (
         lambda m: m.nn.TransformerEncoderLayer(6, 2, 8, 0.0, "gelu", batch_first=True, norm_first=True),
@@ -198,8 +208,45 @@ LAYERS = {
     ),
 }
 LAYERS |= IMAGE_LAYERS
+for n in (1, 2, 3):
+    GRID = floats(2, 4, *(5, 6, 4)[:n])
+    LAYERS |= {
+        f"Conv{n}d": (lambda m, n=n: getattr(m.nn, f"Conv{n}d")(4, 6, 3, padding=1), GRID),
+        f"Conv{n}d, groups": (
+            lambda m, n=n: getattr(m.nn, f"Conv{n}d")(4, 6, 2, 2, "valid", groups=2, bias=False),
+            GRID,
+        ),
+        f"Conv{n}d, same": (
+            lambda m, n=n: getattr(m.nn, f"Conv{n}d")(4, 2, 3, dilation=2, padding="same", padding_mode="circular"),
+            GRID,
+        ),
+        f"Conv{n}d, reflected": (
+            lambda m, n=n: getattr(m.nn, f"Conv{n}d")(4, 2, 3, 2, 1, padding_mode="reflect"),
+            GRID,
+        ),
+        f"ConvTranspose{n}d": (lambda m, n=n: getattr(m.nn, f"ConvTranspose{n}d")(4, 6, 3), GRID),
+        f"ConvTranspose{n}d, wider": (
+            lambda m, n=n: getattr(m.nn, f"ConvTranspose{n}d")(4, 6, 3, 2, 1, 1, 2, False),
+            GRID[0],
+        ),
+    }
+LAYERS |= {
+    "Unfold": (lambda m: m.nn.Unfold((2, 3), 1, 1, 2), floats(2, 4, 5, 6)),
+    "Fold": (lambda m: m.nn.Fold((4, 5), (2, 3), padding=1), floats(2, 12, 25)),
+}
 # Tested by themselves: containers and parameters (test_module.py).
-ELSEWHERE = {"Buffer", "Module", "ModuleDict", "ModuleList", "Parameter", "ParameterDict", "ParameterList"}
+ELSEWHERE = {
+    "Buffer",
+    "LinearCrossEntropyOptions",
+    "RNNBase",
+    "RNNCellBase",
+    "Module",
+    "ModuleDict",
+    "ModuleList",
+    "Parameter",
+    "ParameterDict",
+    "ParameterList",
+}
 ELSEWHERE |= {name for name in nn.__all__ if isinstance(getattr(nn, name), types.ModuleType)}
 
 
@@ -253,7 +300,8 @@ def test_every_module_and_function_is_in_a_table():
     missing = set(nn.__all__) - ELSEWHERE - {name.partition(",")[0] for name in LAYERS}
     assert not missing, missing
     entries = {op.name.removeprefix("F.") for op in OPS}
-    missing = set(F.__all__) - entries - set(RANDOM) - {"gumbel_softmax"}
+    with_indices = {f"{name}_with_indices" for name in entries}
+    missing = set(F.__all__) - entries - with_indices - set(RANDOM) - {"gumbel_softmax"}
     assert not missing, missing
 
 
@@ -352,6 +400,8 @@ def test_gumbel_softmax():
     np.testing.assert_allclose(to_numpy(soft).sum(1), 1)
     winners = np.bincount(to_numpy(soft).argmax(1), minlength=3) / 4000
     np.testing.assert_allclose(winners, to_numpy(logits.softmax(0)), atol=0.03)
+    assert to_numpy(F.gumbel_softmax(rows, tau=1e6)).std() < 1e-4  # all alike, and each one alone
+    assert to_numpy(F.gumbel_softmax(rows, tau=1e-4)).max(1).mean() > 0.99
     tt.manual_seed(1)
     soft = F.gumbel_softmax(rows, tau=0.5)
     tt.manual_seed(1)

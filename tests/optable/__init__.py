@@ -1,50 +1,23 @@
 """The operator table: one entry for each operator, in one file per family; core.py says what an entry is."""
 
+import importlib
+import pkgutil
+
 from tinytorch.ops.declare import OPS as DECLARED
 
-from optable import (
-    complex_numbers,
-    fft,
-    conv,
-    decompose,
-    functional,
-    images,
-    index,
-    linalg,
-    more,
-    nn,
-    numeric,
-    pointwise,
-    reduce,
-    shape,
-    special,
-    windows,
-)
 from optable.core import Op, Sample, Spec, make
 from optable.special import WITHOUT_ENTRY
 
-FAMILIES = (
-    pointwise,
-    special,
-    reduce,
-    shape,
-    index,
-    linalg,
-    decompose,
-    fft,
-    more,
-    nn,
-    conv,
-    numeric,
-    functional,
-    windows,
-    images,
-    complex_numbers,
-)
+FAMILIES = [importlib.import_module(f"optable.{m.name}") for m in pkgutil.iter_modules(__path__) if m.name != "core"]
 OPS = tuple(op for family in FAMILIES for op in family.OPS)
 
 # Further names of the same functions, where they have no entry of their own.
-ALIASES = {other: op.name for op in DECLARED.values() for other in op.aliases if other not in {o.name for o in OPS}}
+ALIASES = {
+    other: op.name
+    for op in DECLARED.values()
+    for other in op.aliases
+    if other not in {o.name for o in OPS} and not other.endswith("_")
+}
 
 __all__ = ["ALIASES", "OPS", "Op", "Sample", "Spec", "WITHOUT_ENTRY", "make"]
 

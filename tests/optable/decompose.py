@@ -53,11 +53,11 @@ def spread(m, A):
 
 def symmetric(m, A):
     A = spread(m, A)
-    return A + A.mT
+    return A + A.mH
 
 
 def positive(m, A):
-    return A @ A.mT + m.diag_embed(m.ones(A.shape[-1:], dtype=A.dtype, device=A.device))
+    return A @ A.mH + m.diag_embed(m.ones(A.shape[-1:], dtype=A.dtype, device=A.device))
 
 
 def triangular(m, A, B, upper, left=True, unitriangular=False):

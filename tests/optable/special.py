@@ -104,8 +104,9 @@ OPS = (
     ),
     binary("heaviside", more=SPECIAL_PAIRS, grad=False, ref=None),
     binary("logaddexp", inplace=False, more=SPECIAL_PAIRS, dtypes=FLOATS),
+    binary("logaddexp2", inplace=False, more=SPECIAL_PAIRS, dtypes=FLOATS),
     binary("xlogy", domain=(0.3, 2.5), int_domain=(1, 5), more=SPECIAL_PAIRS),
-    binary("float_power", out=False, inplace=False, domain=(0.3, 2.5), int_domain=(0, 4), more=WITH_SCALARS),
+    binary("float_power", domain=(0.3, 2.5), int_domain=(0, 4), more=WITH_SCALARS),
     binary("bitwise_left_shift", samples=SHIFTS, ref=np.left_shift, grad=False, dtypes=INTS, more=WITH_SCALARS),
     binary("bitwise_right_shift", samples=SHIFTS, ref=np.right_shift, grad=False, dtypes=INTS, more=WITH_SCALARS),
     Op("clamp_max", (*BINARY[:3], S(T(2, 3), 1)), method=True, inplace=True, out=True),
@@ -152,6 +153,7 @@ WITHOUT_ENTRY = {
     "get_rng_state", "set_rng_state", "manual_seed", "initial_seed", "seed",
     "rand_like", "randn_like", "randint_like", "is_tensor", "is_storage", "numel", "equal", "allclose", "is_same_size",
     "is_floating_point", "is_complex", "is_conj", "is_neg", "view_as_real", "view_as_complex", "imag",
+    "is_nonzero", "is_signed", "is_inference", "get_device", "resize_as_",
     "empty_permuted", "view_as_real_copy", "view_as_complex_copy",
     "result_type", "promote_types", "can_cast", "broadcast_shapes",
 }  # fmt: skip

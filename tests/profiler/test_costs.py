@@ -40,7 +40,8 @@ def published():
 
 
 def is_composite(name):
-    op = op_of(tinytorch.ops.FUNCTIONS.get(name) or getattr(Tensor, name, None) or getattr(F, name, None))
+    places = (tinytorch.ops.FUNCTIONS.get(name), *(getattr(at, name, None) for at in (Tensor, F, tinytorch.linalg)))
+    op = op_of(next((place for place in places if place is not None), None))
     return op is not None and op.kind == "composite"
 
 

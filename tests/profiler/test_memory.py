@@ -176,6 +176,9 @@ def test_categories_of_synthetic_records():
         trace,
         [
             Note(0, "cpu", 4, 60, "parameter"),
+            Note(1, "cpu", 6, 10, "activation"),
+            Note(2, "cpu", 6, 10, "gradient"),
+            Note(3, "cpu", 6, 10, "activation"),
             Note(35, "cpu", 1, 64, "activation"),
             Note(36, "cpu", 1, 64, "gradient"),
             Note(66, "cpu", 3, 64, "activation"),
@@ -193,7 +196,7 @@ def test_categories_of_synthetic_records():
         "parameter",
         "other",
     ]
-    assert held == {"cpu": {"parameter": 60}}
+    assert held == {"cpu": {"parameter": 60, "gradient": 10}}
     assert MemoryView(trace).devices["cpu"].peak == 128
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from ..backends.cpu import lib
 from ..devices import on_device
 from ..dtypes import COMPLEX
-from ..tensor import FUNCTIONS, Tensor, gives_tensor, wrap
+from ..tensor import FUNCTIONS, Tensor, gives_tensor, owned
 from . import engine
 from .graph import GradientEdge, node_of
 from .node import Node, describe
@@ -56,7 +56,7 @@ def _roots(op: str, tensors, grads) -> list:
                     "gradient"
                 )
             one = h.dtype, h.ndim, h.shape, _INT, 0.0, 1
-            g = wrap(on_device(t.device, lib.tt_full, *one)) if h.flags & _DEVICE else _full(*one)
+            g = on_device(t.device, owned.tt_full, *one) if h.flags & _DEVICE else _full(*one)
         elif not isinstance(g, Tensor):
             raise TypeError(f"{op}: gradients can be either Tensors or None, but got {type(g).__name__}")
         elif g.shape != t.shape:

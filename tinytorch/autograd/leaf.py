@@ -6,7 +6,7 @@ import warnings
 
 from ..backends.cpu import error, lib
 from ..dtypes import DIFFERENTIABLE
-from ..tensor import Tensor, gives_tensor, wrap
+from ..tensor import Tensor, gives_tensor, owned
 from .engine import retain
 from .node import AccumulateGrad, Port, count, describe, last_write
 from .modes import current
@@ -145,7 +145,7 @@ def _retains_grad(self) -> bool:
 
 def _detach(self):
     """The same memory without history: a view that never requires grad. Follows ``torch.Tensor.detach``."""
-    return wrap(lib.tt_alias(self._h))
+    return owned.tt_alias(self._h)
 
 
 def _detach_(self):
@@ -167,7 +167,7 @@ def _set_data(self, value) -> None:
         raise RuntimeError(
             f"data set to a tensor that requires gradients must be floating point or complex dtype, got {value.dtype!r}"
         )
-    shown = wrap(lib.tt_alias(value._h))
+    shown = owned.tt_alias(value._h)
     if lib.tt_keep_counter(shown._h, self._h) < 0:
         raise error()
     self._h, shown._h = shown._h, self._h

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import weakref
 
-from ..backends.cpu import lib
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, owned
 from .modes import ModeContext, current
 from .node import address, alias
 
@@ -64,7 +63,7 @@ class allow_mutation_on_saved_tensors(ModeContext):
         for ref in self.kept.pop(address(t), ()):
             kept = ref()
             if kept is not None:
-                kept.value, kept.cloned = wrap(lib.tt_clone(kept.value._h)), True
+                kept.value, kept.cloned = owned.tt_clone(kept.value._h), True
 
     def clone(self):
         return type(self)()

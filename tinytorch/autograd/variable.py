@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from _thread import get_ident
 
-from ..backends.cpu import lib
-from ..tensor import FUNCTIONS, Tensor, wrap
+from ..tensor import FUNCTIONS, Tensor, owned
 from . import engine
 from .leaf import make_leaf
 
@@ -37,5 +36,5 @@ class Variable(metaclass=_IsTensor):
             return FUNCTIONS["empty"](0)
         if not isinstance(data, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
-        made = wrap(lib.tt_alias(data._h))
+        made = owned.tt_alias(data._h)
         return make_leaf(made) if requires_grad else made

@@ -12,7 +12,8 @@ _spec = importlib.util.spec_from_file_location(f"{__package__}._native", _cpu.__
 _native = sys.modules[_spec.name] = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(_native)
 
-TensorBase, owner, owned_result = _native.TensorBase, _native.owner, _native.owned_result
+TensorBase, owner = _native.TensorBase, _native.owner
+owned_result, owned_results, owned_array = _native.owned_result, _native.owned_results, _native.owned_array
 ModeContextBase, ModeSwitchBase, modes = _native.ModeContextBase, _native.ModeSwitchBase, _native.modes
 FusedBase = _native.FusedBase
 call_on_device, hold = _native.call_on_device, _native.hold

@@ -15,7 +15,7 @@ from collections.abc import Callable, Set
 
 from ..backends.cpu import lib
 from ..dtypes import ALL, SUFFIXES
-from ..scalar import ELEMENTWISE
+from ..scalar import ELEMENTWISE, OPERATORS
 from .loops import Instr, Loop, cut, periodic, truncates
 
 PREFIX = "fused_"
@@ -42,6 +42,7 @@ def source(kernel, lines: Callable[[int], str] | None = None) -> str:
     """
     stages = [Stage(kernel, number) for number in range(kernel.num_stages)]
     blocks = sorted({instr.name for stage in stages for instr in stage.instrs if stage.is_block(instr)})
+    special = ['#include "special.h"'] if any(is_special(stage.instrs) for stage in stages) else []
     parts = ["/* A fused kernel: what it computes, in order.", " *"]
     for stage in stages:
         if len(stages) > 1:
@@ -50,11 +51,16 @@ def source(kernel, lines: Callable[[int], str] | None = None) -> str:
         places = [lines(instr.node) if lines else "" for instr in stage.instrs]
         width = max(map(len, texts), default=0)
         parts += [f" *   {t:{width}}  {p}".rstrip() for t, p in zip(texts, places)]
-    parts += [" */", "#include <stdint.h>", '#include "cast.h"', '#include "loop.h"', ""]
+    parts += [" */", "#include <stdint.h>", '#include "cast.h"', *special, '#include "loop.h"', ""]
     parts += [f"TT_PERIODIC_BLOCK({name})" for name in blocks]
     for stage in stages:
         parts += ["", *stage.function()]
     return "\n".join(parts) + "\n"
+
+
+def is_special(instrs) -> bool:
+    """Is a scalar function of special.h among them, which few kernels pay for?"""
+    return any(instr.name in OPERATORS and OPERATORS[instr.name].special for instr in instrs)
 
 
 def name_of(instr) -> str:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Set
 
 from ..backends.cpu import lib
 from ..dtypes import ALL
-from .codegen import SIZES, Stage
+from .codegen import SIZES, Stage, is_special
 from .codegen_cuda_plan import BLOCK, MOST_BLOCKS
 from .codegen_cuda_rows import Reducing
 from .loops import periodic
@@ -141,7 +141,8 @@ class Kernel(Reducing):
                 head.append(
                     f" *   v{i.out} = {i.name}({', '.join(map(self.name, i.inputs))})  {i.dtype}  {where}".rstrip()
                 )
-        head += [" */", '#include "cuda/device/common_case.cuh"', '#include "scalar/reducers.h"', ""]
+        special = ['#include "scalar/special.h"'] if any(is_special(stage.instrs) for stage in self.stages) else []
+        head += [" */", '#include "cuda/device/common_case.cuh"', *special, '#include "scalar/reducers.h"', ""]
         return "\n".join([*head, *self.arguments(), "", *_HELPERS, "", *getattr(self, f"_{self.pattern}")()]) + "\n"
 
     # Pieces.

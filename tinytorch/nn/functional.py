@@ -15,7 +15,6 @@ from ..ops.activation import (
     hardsigmoid,
     hardswish,
     hardtanh,
-    implicit_dim,
     leaky_relu,
     logsigmoid,
     mish,
@@ -24,22 +23,20 @@ from ..ops.activation import (
     relu6,
     selu,
     silu,
-    softmin,
     softplus,
     softshrink,
     softsign,
     tanhshrink,
     threshold,
 )
-from ..ops.activation import log_softmax as _log_softmax
-from ..ops.activation import softmax as _softmax
 from ..ops.attention import scaled_dot_product_attention
 from ..ops.class_loss import cross_entropy, nll_loss
 from ..ops.conv import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
 
 from ..ops.distance import pdist
 from ..ops.gather import embedding as _rows
-from ..ops.linalg import bilinear, linear
+from ..ops.linear import bilinear, linear
+from ..ops.sparse_embedding import sparse_embedding as _sparse_rows
 from ..ops.linear_cross_entropy import linear_cross_entropy
 from ..ops.loss import (
     binary_cross_entropy,
@@ -98,15 +95,18 @@ from ..ops.pooling import (
     max_unpool3d,
 )
 from ..ops.rearrange import one_hot
-from ..ops.bags import by_frequency as _by_frequency
 from ..ops.bags import embedding_bag
 from ..ops.bags import shorten as _shorten
 from ..ops.batch_norm import batch_norm, instance_norm, local_response_norm
 from ..ops.shuffle import pixel_shuffle, pixel_unshuffle, channel_shuffle
 from ..ops.unfold import fold, unfold
+from ..ops.softmax import implicit_dim, softmin
+from ..ops.softmax import log_softmax as _log_softmax
+from ..ops.softmax import softmax as _softmax
 from ..ops.interpolate import interpolate, upsample, upsample_nearest, upsample_bilinear
 from ..ops.grid_sample import grid_sample, affine_grid
 from ..ops.ctc import ctc_loss
+from ..tensor import FUNCTIONS
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -361,9 +361,10 @@ def alpha_dropout(input, p=0.5, training=False, inplace=False):
 
 def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
     """alpha_dropout of whole channels (dimension 1). Follows ``torch.nn.functional.feature_alpha_dropout``."""
-    if input._h.ndim < 2:
+    if input._h.ndim < 2 and training and 0 < p < 1:
         raise RuntimeError("feature_alpha_dropout: Feature dropout requires at least 2 dimensions in the input")
-    return _alpha_dropout("feature_alpha_dropout", input, p, training, inplace, _one_per_channel(input, 2))
+    pattern = input if input._h.ndim < 2 else _one_per_channel(input, 2)
+    return _alpha_dropout("feature_alpha_dropout", input, p, training, inplace, pattern)
 
 
 # Random activations.
@@ -372,6 +373,8 @@ def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
 def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
     """leaky_relu whose slopes are drawn from [lower, upper) in training, else their mean. Follows
     ``torch.nn.functional.rrelu``."""
+    if lower > upper:
+        raise RuntimeError(f"rrelu: lower bound {lower} should be less than or equal to the upper bound {upper}")
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
     slopes = input.detach().clone().uniform_(lower, upper)
@@ -406,13 +409,16 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
         max_norm: the largest norm that a row may have: longer ones are shortened in place
         norm_type: the order of that norm
         scale_grad_by_freq: whether to divide a row's gradient by how often it occurs
-        sparse: taken as in PyTorch; gradients are dense
+        sparse: whether the gradient of ``weight`` is sparse
     Returns:
         A tensor (*, d), where * is the shape of ``input``.
     Raises:
         IndexError: a number is out of range
+        NotImplementedError: a sparse gradient of a computed ``weight``, or with ``scale_grad_by_freq``
     """
     try:
+        if sparse and scale_grad_by_freq:
+            raise NotImplementedError("embedding: scale_grad_by_freq is not available for sparse gradients")
         if padding_idx is not None and not weight._h.ndim:
             raise IndexError("embedding: weight should have 2 dimensions, got 0")
         n = weight._h.shape[0] if weight._h.ndim else 0
@@ -420,8 +426,12 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
             raise AssertionError("Padding_idx must be within num_embeddings")
         if max_norm is not None:
             _shorten(weight.detach(), input, max_norm, norm_type)
-        out = _rows(weight, input, None if padding_idx is None else padding_idx % n)
-        return _by_frequency(out, input, n) if scale_grad_by_freq else out
+        padding_idx = None if padding_idx is None else padding_idx % n
+        if sparse and weight.requires_grad:
+            if not weight.is_leaf:
+                raise NotImplementedError("embedding: sparse gradients are implemented for leaves alone")
+            return _sparse_rows(weight, input, padding_idx)
+        return _rows(weight, input, padding_idx, scale_grad_by_freq)
     except Exception as exc:
         _declare.refuse(exc)
         raise
@@ -458,6 +468,8 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
         RuntimeError: the shapes do not broadcast
     """
     _declare.real_only("cosine_similarity", x1, x2)
+    if x1.shape != x2.shape:
+        x1, x2 = FUNCTIONS["broadcast_tensors"](x1, x2)
     n1, n2 = x1.norm(2, dim, keepdim=True), x2.norm(2, dim, keepdim=True)
     return (x1 / n1.clamp_min(eps) * (x2 / n2.clamp_min(eps))).sum(dim)
 

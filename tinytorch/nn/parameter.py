@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from ..autograd.node import alias
-from ..backends.cpu import error, ffi, lib
-from ..backends.native import owner
+from ..backends.cpu import ffi
 from ..dtypes import get_default_dtype
 from ..torch_function import _disabled_torch_function_impl
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, as_class, owned
 
 __all__ = ["Buffer", "Parameter"]
 
@@ -15,13 +14,10 @@ __all__ = ["Buffer", "Parameter"]
 def _share(cls, data: Tensor | None):
     """A tensor of class ``cls`` on the memory of ``data``, without history."""
     if data is None:
-        data = wrap(lib.tt_empty(get_default_dtype().code, 1, ffi.new("int64_t[]", [0])))
+        data = owned.tt_empty(get_default_dtype().code, 1, ffi.new("int64_t[]", [0]))
     elif not isinstance(data, Tensor):
         raise TypeError(f"{cls.__name__}: argument 'data' must be Tensor, not {type(data).__name__}")
-    h = lib.tt_alias(data._h)
-    if not h:
-        raise error(cls.__name__)
-    made = owner(cls)(h)
+    made = as_class(data, cls)
     made._grad = None
     return made
 
@@ -49,7 +45,7 @@ class Parameter(Tensor):
 
     def __deepcopy__(self, memo):
         if id(self) not in memo:
-            memo[id(self)] = type(self)(wrap(lib.tt_clone(self._h)), self._node is not None)
+            memo[id(self)] = type(self)(owned.tt_clone(self._h), self._node is not None)
         return memo[id(self)]
 
     def __reduce_ex__(self, protocol):
@@ -77,7 +73,7 @@ class Buffer(Tensor):
 
     def __deepcopy__(self, memo):
         if id(self) not in memo:
-            memo[id(self)] = type(self)(wrap(lib.tt_clone(self._h)), persistent=self.persistent)
+            memo[id(self)] = type(self)(owned.tt_clone(self._h), persistent=self.persistent)
         return memo[id(self)]
 
     def __reduce_ex__(self, protocol):

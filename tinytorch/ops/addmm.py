@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ..backends.cpu import error, lib
 from ..dtypes import DIFFERENTIABLE
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, attempted
 from .declare import both, method, old_order, primitive, same_parameters, write_out, refuse
-from .linalg import bmm, mm, mv, outer
+from .matmul import bmm, mm, mv, outer
 
 
 def _scaled(x, factor):
@@ -22,27 +22,33 @@ def _scaled(x, factor):
     mat2=lambda g, mat1, alpha: _scaled(mat1.mT @ g, alpha),
 )
 def _addmm(input, mat1, mat2, beta, alpha):
-    h = lib.tt_addmm(input._h, mat1._h, mat2._h, beta, alpha)
-    if not h:
+    out = attempted.tt_addmm(input._h, mat1._h, mat2._h, beta, alpha)
+    if out is None:
         raise error("addmm")
-    return wrap(h)
+    return out
 
 
-def _is_floating(op, t, beta, alpha) -> bool:
-    """Does the C kernel take these factors? For integers they must be integers."""
+def _factors(op, t, beta, alpha):
+    """beta and alpha for products of ``t``; of integers, integers."""
     if not isinstance(t, Tensor):
         raise TypeError(f"{op}(): expected Tensors, but got {type(t).__name__}")
-    if isinstance(beta, complex) or isinstance(alpha, complex):
-        if not t.is_complex():
-            raise RuntimeError(f"{op}: For non-complex input tensors, beta and alpha must not be complex numbers.")
-        return False
+    if (isinstance(beta, complex) or isinstance(alpha, complex)) and not t.is_complex():
+        raise RuntimeError(f"{op}: For non-complex input tensors, beta and alpha must not be complex numbers.")
     if DIFFERENTIABLE[t._h.dtype]:
-        return True
-    for name, factor in (("beta", beta), ("alpha", alpha)):
-        if isinstance(factor, float):
-            raise RuntimeError(
-                f"{op}: For integral input tensors, argument {name} must not be a floating point number."
-            )
+        return beta, alpha
+    if op == "addr":
+        for name, factor in (("beta", beta), ("alpha", alpha)):
+            if isinstance(factor, float):
+                raise RuntimeError(
+                    f"{op}: For integral input tensors, argument {name} must not be a floating point number."
+                )
+    return int(beta), int(alpha)
+
+
+def _takes(t, beta, alpha) -> bool:
+    """Does the C kernel take these factors?"""
+    if DIFFERENTIABLE[t._h.dtype]:
+        return not (isinstance(beta, complex) or isinstance(alpha, complex))
     return beta == 1 and alpha == 1
 
 
@@ -73,7 +79,7 @@ def _sum(op, multiply, given, beta, alpha, out):
     input, a, b, beta, alpha = (*given, beta, alpha) if len(given) == 3 else _in_order(op, beta, alpha, *given)
     if multiply not in (mv, outer) and (a._h.ndim < 2 or b._h.ndim < 3):
         raise IndexError(f"{op}: expected 3D tensors, got {a._h.ndim}D and {b._h.ndim}D")
-    _is_floating(op, a, beta, alpha)
+    beta, alpha = _factors(op, a, beta, alpha)
     return write_out(op, _plus(op, input, multiply(a, b), beta, alpha), out, True)
 
 
@@ -95,12 +101,13 @@ def addmm(input, mat1, mat2, *rest, beta=1, alpha=1, out=None):
     Returns:
         A matrix (n, p).
     Raises:
-        RuntimeError: sizes or dtypes do not match, or integers are multiplied by a float
+        RuntimeError: sizes or dtypes do not match, or real numbers are multiplied by a complex one
     """
     try:
         if rest:
             input, mat1, mat2, beta, alpha = _in_order("addmm", beta, alpha, input, mat1, mat2, *rest)
-        if _is_floating("addmm", mat1, beta, alpha):
+        beta, alpha = _factors("addmm", mat1, beta, alpha)
+        if _takes(mat1, beta, alpha):
             result = _addmm(input, mat1, mat2, beta, alpha)
         else:
             result = _plus("addmm", input, mm(mat1, mat2), beta, alpha)
@@ -135,7 +142,7 @@ def baddbmm(input, batch1, batch2, *rest, beta=1, alpha=1, out=None):
     Returns:
         Matrices (b, n, p).
     Raises:
-        RuntimeError: sizes or dtypes do not match, or integers are multiplied by a float
+        RuntimeError: sizes or dtypes do not match, or real numbers are multiplied by a complex one
     """
     try:
         return _sum("baddbmm", bmm, (input, batch1, batch2, *rest), beta, alpha, out)

@@ -25,7 +25,7 @@ from .pointwise import (
     _round,
     _square,
     _sub,
-    _zeta,
+    zeta,
 )
 
 
@@ -299,6 +299,12 @@ def positive(input):
 Tensor.__pos__ = Tensor.positive
 
 
+@method
+def __rdiv__(self, other):
+    """``other / self``: the name in Python 2."""
+    return _div(other, self)
+
+
 @composite
 def deg2rad(input):
     """Degrees as radians."""
@@ -358,6 +364,14 @@ def square(input, *, out=None):
         raise
 
 
+@both(kind="update")
+def square_(input):
+    """``square`` in place."""
+    if isinstance(input, Tensor) and input.dtype is _bool:
+        raise RuntimeError("square_: result type int64 can't be cast to the desired output type bool")
+    return _square.op.into(input, (input,), "square_")
+
+
 # Other names of the same operators.
 for _name, *_others in (
     ("abs", "absolute"),
@@ -393,7 +407,7 @@ def polygamma(n, input):
     if n == 0:
         return input.digamma()
     factorial = math.factorial(n) if n <= 170 else math.inf  # the largest that a float holds
-    return (-1.0) ** (n % 2 + 1) * factorial * _zeta(input.new_full((), n + 1.0), input)
+    return (-1.0) ** (n % 2 + 1) * factorial * zeta(n + 1.0, input)
 
 
 @both

@@ -10,8 +10,8 @@ import math
 
 from ..backends.cpu import error, ffi, lib
 from ..dtypes import FLOATING, int64
-from ..tensor import wrap
-from .activation import _log_softmax, _softmax
+from ..tensor import attempted, gives_tensors, owned
+from .softmax import _log_softmax, _softmax
 from .declare import computed, primitive, refuse
 from .loss import legacy, reduction_code
 
@@ -21,10 +21,8 @@ _INT64 = lib.TT_I64
 
 def _formula(g, input, target, weight, stats, logits, reduction, ignore, smoothing):
     """In differentiable operations."""
-    q = wrap(
-        lib.tt_class_targets(
-            target._h, NULL if weight is None else weight._h, input.shape[1], input._h.dtype, ignore, smoothing
-        )
+    q = owned.tt_class_targets(
+        target._h, NULL if weight is None else weight._h, input.shape[1], input._h.dtype, ignore, smoothing
     )
     if reduction == 0:
         g = g.unsqueeze(1)
@@ -35,10 +33,13 @@ def _formula(g, input, target, weight, stats, logits, reduction, ignore, smoothi
 
 
 def _first_order(g, input, target, weight, stats, logits, reduction, ignore, smoothing):
-    h = lib.tt_class_loss_backward(
+    grad = attempted.tt_class_loss_backward(
         g._h, input._h, target._h, NULL if weight is None else weight._h, stats._h, logits, reduction, ignore, smoothing
     )
-    return computed(h, _formula, g, input, target, weight, stats, logits, reduction, ignore, smoothing)
+    return computed(grad, _formula, g, input, target, weight, stats, logits, reduction, ignore, smoothing)
+
+
+_class_loss = gives_tensors(lib.tt_class_loss, raises=False)
 
 
 def _declare(name: str):
@@ -47,12 +48,11 @@ def _declare(name: str):
 
     @primitive(name=name, extra=("stats",), input=_formula, first_order={"input": _first_order})
     def class_loss(input, target, weight, logits, reduction, ignore, smoothing):
-        stats = ffi.new("tt_array *[1]")
         handles = (input._h, target._h, NULL if weight is None else weight._h)
-        h = lib.tt_class_loss(*handles, logits, reduction, ignore, smoothing, stats)
-        if not h:
+        made = _class_loss(*handles, logits, reduction, ignore, smoothing, ffi.new("tt_array *[1]"))
+        if made is None:
             raise error(name)
-        return wrap(h), wrap(stats[0])
+        return made
 
     return class_loss
 

@@ -7,7 +7,7 @@ autograd/complex_nodes.py.
 from __future__ import annotations
 
 from ..backends.cpu import lib
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, owned
 from .declare import both, broadcast_shape, function, primitive, write_out
 from .join import stack
 from .pointwise import _conj_physical
@@ -21,22 +21,22 @@ def _both_parts(g):
     view=True, name="view_as_real", title="ViewAsRealBackward0", input=lambda g: _view_as_complex(g.contiguous())
 )
 def _view_as_real(input):
-    return wrap(lib.tt_view_as_real(input._h))
+    return owned.tt_view_as_real(input._h)
 
 
 @primitive(view=True, name="view_as_complex", title="ViewAsComplexBackward0", input=_both_parts)
 def _view_as_complex(input):
-    return wrap(lib.tt_view_as_complex(input._h))
+    return owned.tt_view_as_complex(input._h)
 
 
 @primitive(view=True, name="real", title="RealBackward0", input=lambda g: g.to(g.dtype.to_complex()))
 def _real(input):
-    return wrap(lib.tt_view_part(input._h, 0))
+    return owned.tt_view_part(input._h, 0)
 
 
 @primitive(view=True, name="imag", title="ImagBackward0", input=lambda g: g * 1j)
 def _imag(input):
-    return wrap(lib.tt_view_part(input._h, 1))
+    return owned.tt_view_part(input._h, 1)
 
 
 @function

@@ -8,19 +8,13 @@ computed.
 
 from __future__ import annotations
 
-from ..backends.cpu import error, ffi, lib
-from ..tensor import Tensor, wrap
+from ..backends.cpu import ffi
+from ..tensor import Tensor, owned
 from .complex_numbers import complex as from_parts
 from .declare import function, primitive
 from .join import cat
 
 NULL = ffi.NULL
-
-
-def _result(h):
-    if not h:
-        raise error("convolution")
-    return wrap(h)
 
 
 def _channel_sums(g):
@@ -34,7 +28,7 @@ def _channel_sums(g):
     bias=lambda g: _channel_sums(g),
 )
 def _convolution(input, weight, bias, size, walk):
-    return _result(lib.tt_conv(input._h, weight._h, NULL if bias is None else bias._h, size, walk))
+    return owned.tt_conv(input._h, weight._h, NULL if bias is None else bias._h, size, walk)
 
 
 @primitive(
@@ -45,7 +39,7 @@ def _convolution(input, weight, bias, size, walk):
     bias=lambda g: _channel_sums(g),
 )
 def _transposed(grad, weight, bias, size, walk):
-    return _result(lib.tt_conv_input(grad._h, weight._h, NULL if bias is None else bias._h, size, walk))
+    return owned.tt_conv_input(grad._h, weight._h, NULL if bias is None else bias._h, size, walk)
 
 
 @primitive(
@@ -55,7 +49,7 @@ def _transposed(grad, weight, bias, size, walk):
     input=lambda g, grad, input_shape, walk: _transposed(grad, g, None, input_shape[2:], walk),
 )
 def _weight_gradient(grad, input, size, walk):
-    return _result(lib.tt_conv_weight(grad._h, input._h, size, walk))
+    return owned.tt_conv_weight(grad._h, input._h, size, walk)
 
 
 def _apply(kernel, input, weight, bias, size, walk):

@@ -28,7 +28,7 @@ from ..dtypes import (
 from ..dtypes import bool as _bool
 from ..layouts import contiguous_format, memory_format, preserve_format, strides_of
 from ..layouts import memory_format as _memory_format
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, attempted, owned
 from ..warn_once import first_time
 from .create import pinned
 from .declare import attach, both, function, method, refuse, Op, operand, primitive, publish, record_of, requires
@@ -39,12 +39,12 @@ _TYPE_NAMES = {f"{d.scalar_type}Tensor": d for d in ALL}
 
 @primitive(input=lambda g: g)
 def _clone(input):
-    return wrap(lib.tt_clone(input._h))
+    return owned.tt_clone(input._h)
 
 
 @primitive(input=lambda g: g, title="CloneBackward0")
 def _clone_contiguous(input):
-    return wrap(lib.tt_contiguous(input._h))
+    return owned.tt_contiguous(input._h)
 
 
 def in_dtype(g, dtype):
@@ -66,12 +66,12 @@ def warn_of_discarded(source: Tensor, code: int) -> None:
 @primitive(input=lambda g, input_dtype: in_dtype(g, input_dtype))
 def _to_copy(input, code):
     warn_of_discarded(input, code)
-    return wrap(lib.tt_cast(input._h, code))
+    return owned.tt_cast(input._h, code)
 
 
 @primitive(input=lambda g, input_device: _to_device(g, number_of(input_device)))
 def _to_device(input, number):
-    return wrap(lib.tt_to_device(input._h, number))
+    return owned.tt_to_device(input._h, number)
 
 
 def _moved(t: Tensor, number: int, non_blocking) -> Tensor:
@@ -91,11 +91,10 @@ def _sum_back(g, input_shape):
 
 @primitive(input=_sum_back, title="CloneBackward0")
 def _with_layout(input, shape, stride):
-    h = on_device(input.device, lib.tt_empty_strided, input._h.dtype, len(shape), shape, stride)
-    if not h:
+    out = on_device(input.device, attempted.tt_empty_strided, input._h.dtype, len(shape), shape, stride)
+    if out is None:
         raise error("with_layout")
-    out = wrap(h)
-    check(lib.tt_copy(h, input._h, -1), "with_layout")
+    check(lib.tt_copy(out._h, input._h, -1), "with_layout")
     return out
 
 

@@ -10,7 +10,7 @@ from ..autograd.leaf import make_leaf
 from ..backends.cpu import error, lib
 from ..devices import get_default_device, number_of, on_device
 from ..dtypes import ALL, dtype_code, dtype_of_kind, get_default_dtype, iinfo
-from ..tensor import Tensor, address_of, wrap
+from ..tensor import Tensor, address_of, attempted, owned
 from .cuda_array_interface import share_device
 from .declare import function, number_parts, scalar_kind
 from .from_python import pack, share_numpy
@@ -39,12 +39,10 @@ def sizes(values, op: str) -> list[int]:
     return checked
 
 
-def finish(h, op: str, requires_grad=False, pin_memory=False) -> Tensor:
-    """The new tensor on the descriptor ``h``: a leaf, and in page-locked memory, if asked; raises what the C side
-    refused."""
-    if not h:
+def finish(t: Tensor | None, op: str, requires_grad=False, pin_memory=False) -> Tensor:
+    """The new tensor ``t``: a leaf, and in page-locked memory, if asked; raises what the C side refused."""
+    if t is None:
         raise error(op)
-    t = wrap(h)
     if pin_memory:
         t = pinned(t, op)
     return make_leaf(t) if requires_grad else t
@@ -54,10 +52,7 @@ def pinned(t: Tensor, op: str) -> Tensor:
     """A copy of ``t`` in page-locked memory. RuntimeError where it is not on the CPU, or there is no CUDA device."""
     if t._h.flags & lib.TT_FLAG_DEVICE:
         raise RuntimeError(f"{op}: cannot pin a tensor on {t.device}: only dense CPU tensors can be pinned")
-    h = lib.tt_to_pinned(t._h)
-    if not h:
-        raise error(op)
-    return wrap(h)
+    return finish(attempted.tt_to_pinned(t._h), op)
 
 
 def code_of(dtype, op: str) -> int:
@@ -65,15 +60,12 @@ def code_of(dtype, op: str) -> int:
     return get_default_dtype().code if dtype is None else dtype_code(dtype, op)
 
 
-def placed(h, device):
-    """The new descriptor ``h`` on ``device``; None: where it is, but on the default device rather than on the CPU."""
-    if device is None and (not h or h.flags & lib.TT_FLAG_DEVICE):
-        return h
+def placed(t: Tensor | None, device) -> Tensor | None:
+    """The new tensor ``t`` on ``device``; None: where it is, but on the default device rather than on the CPU."""
+    if device is None and (t is None or t._h.flags & lib.TT_FLAG_DEVICE):
+        return t
     number = number_of(get_default_device() if device is None else device)
-    if not h or h.storage.device == number:
-        return h
-    source = wrap(h)  # ends when this returns
-    return lib.tt_to_device(source._h, number)
+    return t if t is None or t._h.storage.device == number else attempted.tt_to_device(t._h, number)
 
 
 @function
@@ -92,14 +84,16 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     """
     code = None if dtype is None else dtype_code(dtype, "tensor")
     if isinstance(data, Tensor):
-        data = wrap(lib.tt_alias(data._h))  # values alone: a view's base may have been written
-        h = lib.tt_contiguous(data._h) if code is None or code == data._h.dtype else lib.tt_cast(data._h, code)
+        data = owned.tt_alias(data._h)  # values alone: a view's base may have been written
+        same = code is None or code == data._h.dtype
+        made = attempted.tt_contiguous(data._h) if same else attempted.tt_cast(data._h, code)
     elif hasattr(data, "__cuda_array_interface__"):
-        shared = wrap(share_device(data))
-        h = lib.tt_clone(shared._h) if code is None or code == shared._h.dtype else lib.tt_cast(shared._h, code)
+        shared = share_device(data)
+        same = code is None or code == shared._h.dtype
+        made = attempted.tt_clone(shared._h) if same else attempted.tt_cast(shared._h, code)
     else:
-        h = pack(data, code)
-    return finish(placed(h, device), "tensor", requires_grad, pin_memory)
+        made = pack(data, code)
+    return finish(placed(made, device), "tensor", requires_grad, pin_memory)
 
 
 @function
@@ -118,9 +112,9 @@ def as_tensor(data, dtype=None, device=None) -> Tensor:
     if isinstance(data, Tensor):
         return data.to(device, dtype)
     if isinstance(data, np.ndarray):
-        return wrap(share_numpy(data)).to(get_default_device() if device is None else device, dtype)
+        return share_numpy(data).to(get_default_device() if device is None else device, dtype)
     if hasattr(data, "__cuda_array_interface__"):
-        return wrap(share_device(data)).to(device, dtype)
+        return share_device(data).to(device, dtype)
     return tensor(data, dtype=dtype, device=device)
 
 
@@ -222,7 +216,7 @@ def from_numpy(ndarray) -> Tensor:
     """
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
-    return wrap(share_numpy(ndarray))
+    return share_numpy(ndarray)
 
 
 def _filled(op: str, value: int):
@@ -233,8 +227,8 @@ def _filled(op: str, value: int):
         if out is not None:
             return into(out, shape, op).fill_(value)
         code = get_default_dtype().code if dtype is None else dtype_code(dtype, op)
-        h = on_device(device, lib.tt_full, code, len(shape), shape, lib.TT_KIND_INT, 0.0, value)
-        return finish(h, op, requires_grad, pin_memory)
+        made = on_device(device, attempted.tt_full, code, len(shape), shape, lib.TT_KIND_INT, 0.0, value)
+        return finish(made, op, requires_grad, pin_memory)
 
     create.__name__ = create.__qualname__ = op
     create.__doc__ = f"""A tensor of shape ``size`` filled with {value}. Follows ``torch.{op}``.
@@ -289,7 +283,7 @@ def full(
         return into(out, shape, "full").fill_(fill_value)
     kind = scalar_kind(fill_value)
     code = dtype_of_kind(kind).code if dtype is None else dtype_code(dtype, "full")
-    return finish(full_handle(code, shape, kind, fill_value, device), "full", requires_grad, pin_memory)
+    return finish(full_tensor(code, shape, kind, fill_value, device), "full", requires_grad, pin_memory)
 
 
 def check_fits(code: int, kind: int, value) -> None:
@@ -305,10 +299,10 @@ def check_fits(code: int, kind: int, value) -> None:
             raise RuntimeError(f"value cannot be converted to type {ALL[code].name} without overflow: {value}")
 
 
-def full_handle(code: int, shape, kind: int, value, device):
-    """A descriptor filled with a number; RuntimeError if the dtype cannot hold it."""
+def full_tensor(code: int, shape, kind: int, value, device) -> Tensor | None:
+    """A tensor filled with a number; RuntimeError if the dtype cannot hold it."""
     check_fits(code, kind, value)
-    return on_device(device, lib.tt_full, code, len(shape), shape, *number_parts(kind, value))
+    return on_device(device, attempted.tt_full, code, len(shape), shape, *number_parts(kind, value))
 
 
 @function
@@ -338,5 +332,5 @@ def empty(
     shape = sizes(size, "empty")
     if out is not None:
         return into(out, shape, "empty")
-    h = on_device(device, lib.tt_empty, code_of(dtype, "empty"), len(shape), shape)
-    return finish(h, "empty", requires_grad, pin_memory)
+    made = on_device(device, attempted.tt_empty, code_of(dtype, "empty"), len(shape), shape)
+    return finish(made, "empty", requires_grad, pin_memory)

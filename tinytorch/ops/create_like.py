@@ -6,12 +6,12 @@ from ..backends.cpu import check, lib
 from ..devices import on_device
 from ..dtypes import dtype_code
 from ..layouts import preserve_format, strides_of
-from ..tensor import Tensor, wrap
-from .create import check_fits, code_of, finish, full_handle, pinned, size_argument, sizes, tensor
+from ..tensor import Tensor, attempted, owned
+from .create import check_fits, code_of, finish, full_tensor, pinned, size_argument, sizes, tensor
 from .declare import both, function, method, number_parts, refuse, scalar_kind
 
 
-def empty_handle(input: Tensor, dtype, memory_format, device, op: str):
+def empty_as(input: Tensor, dtype, memory_format, device, op: str):
     """A descriptor with the shape of ``input``, its strides if it is dense, and its dtype and device unless others are
     given."""
     if not isinstance(input, Tensor):
@@ -19,15 +19,17 @@ def empty_handle(input: Tensor, dtype, memory_format, device, op: str):
     code = input._h.dtype if dtype is None else dtype_code(dtype, op)
     plain = memory_format is preserve_format or memory_format is None
     if plain and device is None:
-        return lib.tt_empty_like(input._h, code)
+        return attempted.tt_empty_like(input._h, code)
     shape = input.shape
     strides = like_strides(input) if plain else strides_of(shape, memory_format, op)
-    return on_device(input.device if device is None else device, lib.tt_empty_strided, code, len(shape), shape, strides)
+    return on_device(
+        input.device if device is None else device, attempted.tt_empty_strided, code, len(shape), shape, strides
+    )
 
 
 def like_strides(input: Tensor) -> tuple[int, ...]:
     """The strides of ``empty_like``: in the order of the input's where it is dense, else row-major."""
-    return wrap(lib.tt_empty_like(input._h, lib.TT_BOOL)).stride()
+    return owned.tt_empty_like(input._h, lib.TT_BOOL).stride()
 
 
 @function
@@ -40,8 +42,8 @@ def empty_like(
         A tensor of the shape of ``input``, and of its dtype and device unless others are given.
     """
     try:
-        h = empty_handle(input, dtype, memory_format, device, "empty_like")
-        return finish(h, "empty_like", requires_grad, pin_memory)
+        made = empty_as(input, dtype, memory_format, device, "empty_like")
+        return finish(made, "empty_like", requires_grad, pin_memory)
     except Exception as exc:
         refuse(exc)
         raise
@@ -78,15 +80,15 @@ def full_like(
 
 
 def _filled_like(input, value, dtype, device, requires_grad, pin_memory, memory_format, op: str) -> Tensor:
-    h = empty_handle(input, dtype, memory_format, device, op)
-    if h:
+    made = empty_as(input, dtype, memory_format, device, op)
+    if made is not None:
         kind = scalar_kind(value)
-        out = finish(h, op)
-        check_fits(h.dtype, kind, value)
-        check(lib.tt_fill(h, *number_parts(kind, value), -1), op)
+        out = finish(made, op)
+        check_fits(out._h.dtype, kind, value)
+        check(lib.tt_fill(out._h, *number_parts(kind, value), -1), op)
         out = pinned(out, op) if pin_memory else out
         return out.requires_grad_() if requires_grad else out
-    return finish(h, op)
+    return finish(made, op)
 
 
 @function
@@ -145,7 +147,7 @@ def new_empty(
     shape = sizes(size_argument("new_empty", size, named) if named else size, "new_empty")
     code = self._h.dtype if dtype is None else dtype_code(dtype, "new_empty")
     where = self.device if device is None else device
-    return finish(on_device(where, lib.tt_empty, code, len(shape), shape), "new_empty", requires_grad, pin_memory)
+    return finish(on_device(where, attempted.tt_empty, code, len(shape), shape), "new_empty", requires_grad, pin_memory)
 
 
 @method
@@ -160,7 +162,7 @@ def new_full(
         code = self._h.dtype if dtype is None else dtype_code(dtype, "new_full")
         kind = scalar_kind(fill_value)
         where = self.device if device is None else device
-        return finish(full_handle(code, shape, kind, fill_value, where), "new_full", requires_grad, pin_memory)
+        return finish(full_tensor(code, shape, kind, fill_value, where), "new_full", requires_grad, pin_memory)
     except Exception as exc:
         refuse(exc)
         raise
@@ -171,8 +173,8 @@ def _new_filled(op: str, value: int):
         shape = sizes(size_argument(op, size, named) if named else size, op)
         code = self._h.dtype if dtype is None else dtype_code(dtype, op)
         where = self.device if device is None else device
-        h = on_device(where, lib.tt_full, code, len(shape), shape, lib.TT_KIND_INT, 0.0, value)
-        return finish(h, op, requires_grad, pin_memory)
+        made = on_device(where, attempted.tt_full, code, len(shape), shape, lib.TT_KIND_INT, 0.0, value)
+        return finish(made, op, requires_grad, pin_memory)
 
     create.__name__ = create.__qualname__ = op
     create.__doc__ = (
@@ -195,8 +197,8 @@ def empty_strided(
         raise RuntimeError(
             f"empty_strided: dimensionality of sizes ({len(shape)}) must match dimensionality of strides ({len(steps)})"
         )
-    h = on_device(device, lib.tt_empty_strided, code_of(dtype, "empty_strided"), len(shape), shape, steps)
-    return finish(h, "empty_strided", requires_grad, pin_memory)
+    made = on_device(device, attempted.tt_empty_strided, code_of(dtype, "empty_strided"), len(shape), shape, steps)
+    return finish(made, "empty_strided", requires_grad, pin_memory)
 
 
 @function

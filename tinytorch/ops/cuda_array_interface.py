@@ -6,7 +6,7 @@ import numpy as np
 
 from ..backends.cpu import error, ffi, lib
 from ..backends.cuda import runtime
-from ..tensor import Tensor, address_of
+from ..tensor import Tensor, address_of, attempted
 from .from_python import RELEASE, keep, numpy_code, row_major
 
 _LEGACY = 1  # the default stream, as the protocol calls it
@@ -14,7 +14,7 @@ _READONLY = lib.TT_FLAG_READONLY
 
 
 def share_device(source):
-    """A descriptor on the device memory of an object with ``__cuda_array_interface__``, which it keeps alive. Our
+    """A tensor on the device memory of an object with ``__cuda_array_interface__``, which it keeps alive. Our
     current stream waits for the object's. TypeError for dtypes without a counterpart, ValueError for negative
     strides."""
     interface = source.__cuda_array_interface__
@@ -40,15 +40,15 @@ def share_device(source):
     if (stream := interface.get("stream")) is not None:
         runtime.let_wait(index, runtime.current_handle(index), stream)
     owner = keep(source)
-    h = lib.tt_from_device(
+    t = attempted.tt_from_device(
         index + 1, code, len(shape), shape, strides, ffi.cast("void *", address), extent * size, owner, RELEASE
     )
-    if not h:
+    if t is None:
         lib.tt_release_python(owner)
         raise error("as_tensor")
     if readonly:
-        h.flags |= _READONLY
-    return h
+        t._h.flags |= _READONLY
+    return t
 
 
 def _device_of(address: int) -> int:

@@ -1,9 +1,9 @@
-"""Decompositions of matrices, by LAPACK: singular values, eigenvalues, QR and Cholesky. float32 and float64; the
-dimensions before the last two are a batch.
+"""Decompositions of matrices, by LAPACK: singular values, QR and Cholesky; the dimensions before the last two are a
+batch.
 
 The derivatives are those of the decomposition's defining equations (Giles 2008, "Collected matrix derivative results";
-Seeger et al. 2017, "Auto-differentiating linear algebra"). They are written in terms of the results, and divide by
-differences of singular values or eigenvalues: where two are equal, gradients of the vectors are not finite.
+Seeger et al. 2017, "Auto-differentiating linear algebra"). They are written in terms of the results, and that of the
+singular vectors divides by differences of singular values: where two are equal, it is not finite.
 """
 
 from __future__ import annotations
@@ -11,43 +11,44 @@ from __future__ import annotations
 from .. import return_types
 from ..tensor import Tensor
 from .declare import function, primitive, requires, write_all_out, write_out
+from .eigen import check_phases, off_diagonal
 from .join import cat
-from .lapack import geqrf_orgqr, geqrf_r, gesdd, gesdd_values, heevd, heevd_values, potrf
-from .ranges import eye
+from .lapack import geqrf_orgqr, geqrf_r, gesdd, gesdd_values, potrf
 from .solve import triangular
-
-
-def _off_diagonal(differences: Tensor) -> Tensor:
-    """The differences of every two values, with 1 in place of the 0 between a value and itself."""
-    return differences + eye(differences.shape[-1], dtype=differences.dtype, device=differences.device)
 
 
 # Singular values.
 
 
 def _svd_vjp(g_U, g_S, g_Vh, U, S, Vh):
-    """With A = U S V^T, E_ij = s_j^2 - s_i^2 and skew(X) = X - X^T:
-    dA = U [(skew(U^T dU) S + S skew(V^T dV)) / E + dS] V^T + (I - U U^T) dU S^-1 V^T + U S^-1 dV^T (I - V V^T).
-    What square U and V have beyond k columns counts for nothing."""
+    """With A = U S V^H, E_ij = s_j^2 - s_i^2 and skew(X) = X - X^H:
+    dA = U [(skew(U^H dU) S + S skew(V^H dV)) / E + dS] V^H + (I - U U^H) dU S^-1 V^H + U S^-1 dV^H (I - V V^H).
+    Of complex numbers the diagonal of skew(U^H dU) / 2S is added: it is that of -skew(V^H dV) / 2S, or the loss depends
+    on phases. What square U and V have beyond k columns counts for nothing."""
     rows, k, cols = U.shape[-2], S.shape[-1], Vh.shape[-1]
     U, Vh = U[..., :k], Vh[..., :k, :]
     if g_U is None and g_Vh is None:
         return ((U * g_S.unsqueeze(-2)) @ Vh,)
     s_i, s_j = S.unsqueeze(-1), S.unsqueeze(-2)
-    inner, outer = 0, []
+    inner, outer, phases = 0, [], 0
     if g_U is not None:
         g_U = g_U[..., :k]
-        x = U.mT @ g_U
-        inner = (x - x.mT) * s_j
+        x = phases = U.mH @ g_U
+        skew = x - x.mH
+        inner = skew * s_j
         if rows > k:
             outer.append(((g_U - U @ x) / s_j) @ Vh)
     if g_Vh is not None:
         g_Vh = g_Vh[..., :k, :]
-        x = Vh @ g_Vh.mT
-        inner = inner + s_i * (x - x.mT)
+        x = Vh @ g_Vh.mH
+        phases = phases + x
+        inner = inner + s_i * (x - x.mH)
         if cols > k:
-            outer.append(U @ ((g_Vh - x.mT @ Vh) / s_i))
-    inner = inner / _off_diagonal((s_j - s_i) * (s_j + s_i))
+            outer.append(U @ ((g_Vh - x.mH @ Vh) / s_i))
+    check_phases("svd_backward", "singular vectors", phases)
+    inner = inner / off_diagonal((s_j - s_i) * (s_j + s_i))
+    if U.is_complex() and g_U is not None and g_Vh is not None:
+        inner = inner + (skew.diagonal(0, -2, -1) / (2 * S)).diag_embed()
     if g_S is not None:
         inner = inner + g_S.diag_embed()
     return (sum(outer, U @ inner @ Vh),)
@@ -60,6 +61,7 @@ def _svd_vjp(g_U, g_S, g_Vh, U, S, Vh):
     extra=("info",),
     inputs=("A",),
     vjp=_svd_vjp,
+    conjugates=False,
 )
 def _svd(A, full_matrices):
     return gesdd(A, option=bool(full_matrices))
@@ -102,76 +104,21 @@ def svdvals(A, *, driver=None, out=None):
     return write_out("linalg.svdvals", _svd(A, False)[1] if requires(A) else _svdvals(A), out, True)
 
 
-# Eigenvalues of symmetric matrices.
-
-
-def _eigh_vjp(g_L, g_V, L, V):
-    """With A = V L V^T and E_ij = l_j - l_i: dA = V [dL + (V^T dV) / E] V^T, made symmetric."""
-    if g_V is None:
-        return ((V * g_L.unsqueeze(-2)) @ V.mT,)
-    x = V.mT @ g_V
-    inner = (x - x.mT) / (2 * _off_diagonal(L.unsqueeze(-2) - L.unsqueeze(-1)))
-    if g_L is not None:
-        inner = inner + g_L.diag_embed()
-    return (V @ inner @ V.mT,)
-
-
-@primitive(
-    namespace="linalg", title="LinalgEighBackward0", outputs=("L", "V"), extra=("info",), inputs=("A",), vjp=_eigh_vjp
-)
-def _eigh(A, upper):
-    return heevd(A, option=upper)
-
-
-@primitive(namespace="linalg", name="eigvalsh")
-def _eigvalsh(A, upper):
-    return heevd_values(A, option=upper)[0]
-
-
-def _is_upper(op: str, UPLO: str) -> bool:
-    if not isinstance(UPLO, str):
-        raise TypeError(f"{op}(): argument 'UPLO' must be str, not {type(UPLO).__name__}")
-    if UPLO.upper() not in ("L", "U"):
-        raise RuntimeError(f"{op}: Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
-    return UPLO.upper() == "U"
-
-
-@function(namespace="linalg")
-def eigh(A, UPLO="L", *, out=None):
-    """The eigenvalues of symmetric matrices (*, n, n) in ascending order, and their eigenvectors as columns: a named
-    tuple (eigenvalues (*, n), eigenvectors (*, n, n)). Only the lower triangle is read, or the upper one for
-    ``UPLO="U"``; the gradient is symmetric. LinAlgError where an element is not finite. Follows
-    ``torch.linalg.eigh``.
-
-    Args:
-        A: symmetric matrices (*, n, n)
-        UPLO: which triangle is read
-        out: two tensors
-    Returns:
-        A named tuple (eigenvalues, eigenvectors).
-    Raises:
-        LinAlgError: the algorithm did not converge
-    """
-    results = _eigh(A, _is_upper("linalg.eigh", UPLO))[:2]
-    return return_types.linalg_eigh(*write_all_out("linalg.eigh", results, out))
-
-
-@function(namespace="linalg")
-def eigvalsh(A, UPLO="L", *, out=None):
-    """The eigenvalues (*, n) of symmetric matrices (*, n, n), in ascending order; else as ``eigh``. Follows
-    ``torch.linalg.eigvalsh``."""
-    upper = _is_upper("linalg.eigvalsh", UPLO)
-    return write_out("linalg.eigvalsh", _eigh(A, upper)[0] if requires(A) else _eigvalsh(A, upper), out, True)
-
-
 # QR.
+
+
+def _hermitian(upper: Tensor) -> Tensor:
+    """The Hermitian matrix that has the triangle above the diagonal of ``upper``, and the diagonal's real part."""
+    half = upper.triu(1)
+    return half + half.mH + upper.diagonal(0, -2, -1).real.diag_embed()
+
 
 _QR_MODES = ("reduced", "complete", "r")
 
 
 def _qr_vjp(g_Q, g_R, Q, R, mode):
-    """For m >= n, with M = dR R^T - Q^T dQ and its upper triangle made symmetric: dA = (dQ + Q sym(triu(M))) R^-T. For
-    m < n, the last columns are A2 = Q R2: dA2 = Q dR2, and A2 dR2^T is added to dQ."""
+    """For m >= n, with M = dR R^H - Q^H dQ and its upper triangle made Hermitian: dA = (dQ + Q herm(M)) R^-H. For m <
+    n, the last columns are A2 = Q R2: dA2 = Q dR2, and A2 dR2^H is added to dQ."""
     if mode == "r":
         raise RuntimeError(
             "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use "
@@ -184,23 +131,29 @@ def _qr_vjp(g_Q, g_R, Q, R, mode):
     if cols > k and g_R is not None:
         g_R2, g_R = g_R[..., k:], g_R[..., :k]
         rest = Q @ g_R2
-        g_Q2 = Q @ (R[..., k:] @ g_R2.mT)
+        g_Q2 = Q @ (R[..., k:] @ g_R2.mH)
         g_Q = g_Q2 if g_Q is None else g_Q + g_Q2
     R = R[..., :k]
-    x = 0 if g_R is None else g_R @ R.mT
+    x = 0 if g_R is None else g_R @ R.mH
     if g_Q is not None:
-        x = x - Q.mT @ g_Q
-    g = Q @ (x.triu() + x.triu(1).mT)
+        x = x - Q.mH @ g_Q
+    g = Q @ _hermitian(x)
     if g_Q is not None:
         g = g + g_Q
-    g = triangular(R.mT, g, upper=False, left=False)
+    g = triangular(R.mH, g, upper=False, left=False)
     if cols == k:
         return (g,)
     return (cat((g, g.new_zeros((*g.shape[:-1], cols - k)) if rest is None else rest), -1),)
 
 
 @primitive(
-    namespace="linalg", title="LinalgQrBackward0", outputs=("Q", "R"), extra=("info",), inputs=("A",), vjp=_qr_vjp
+    namespace="linalg",
+    title="LinalgQrBackward0",
+    outputs=("Q", "R"),
+    extra=("info",),
+    inputs=("A",),
+    vjp=_qr_vjp,
+    conjugates=False,
 )
 def _qr(A, mode):
     if mode == "r":
@@ -236,12 +189,11 @@ def qr(A, mode="reduced", *, out=None):
 
 
 def _cholesky_vjp(g, L, upper):
-    """With A = L L^T and P = tril(L^T dL), its diagonal halved: dA = L^-T P L^-1, made symmetric."""
+    """With A = L L^H and the lower triangle of L^H dL made Hermitian: dA = L^-H herm(L^H dL) L^-1 / 2."""
     if upper:
-        g, L = g.mT, L.mT
-    x = (L.mT @ g).tril()
-    x = (x + x.tril(-1).mT) / 2
-    x = triangular(L.mT, x, upper=True)
+        g, L = g.mH, L.mH
+    x = _hermitian((L.mH @ g).mH) / 2
+    x = triangular(L.mH, x, upper=True)
     return (triangular(L, x, upper=False, left=False),)
 
 
@@ -252,6 +204,7 @@ def _cholesky_vjp(g, L, upper):
     extra=("info",),
     inputs=("A",),
     vjp=_cholesky_vjp,
+    conjugates=False,
 )
 def _cholesky(A, upper, check, op):
     return potrf(A, option=upper, check=check, op=op)
@@ -259,13 +212,13 @@ def _cholesky(A, upper, check, op):
 
 @function(namespace="linalg")
 def cholesky(A, *, upper=False, out=None):
-    """The lower triangular L of A = L L^T for symmetric positive definite matrices (*, n, n), or its transpose for
-    ``upper``. Only that triangle of A is read; the gradient is symmetric. LinAlgError where A is not positive
-    definite. Follows ``torch.linalg.cholesky``.
+    """The lower triangular L of A = L L^H for symmetric or Hermitian positive definite matrices (*, n, n), or its
+    adjoint for ``upper``. Only that triangle of A is read; the gradient is symmetric. LinAlgError where A is not
+    positive definite. Follows ``torch.linalg.cholesky``.
 
     Args:
         A: symmetric positive definite matrices (*, n, n)
-        upper: whether to give the upper triangle, A = U^T U
+        upper: whether to give the upper triangle, A = U^H U
     Returns:
         Triangular matrices (*, n, n).
     Raises:

@@ -1,13 +1,15 @@
-"""Determinants of matrices, by the diagonal of LU. float32 and float64; the dimensions before the last two are a batch.
+"""Determinants of matrices, by the diagonal of LU. the dimensions before the last two are a batch.
 
 The gradient of det A is its matrix of cofactors, det(A) A^-T (Giles 2008, "Collected matrix derivative results").
 """
 
 from __future__ import annotations
 
+import math
+
 from .. import return_types
 from ..tensor import Tensor
-from .declare import function, primitive, publish, write_all_out, write_out
+from .declare import both, function, primitive, publish, write_all_out, write_out
 from .decompose import svd
 from .lapack import getrf
 from .ranges import arange, eye
@@ -35,12 +37,16 @@ def _inverse_transposed(A: Tensor) -> Tensor:
 
 
 def _cofactors(A: Tensor) -> Tensor:
-    """The cofactors of any A = U S V^T: det(U V) U C V^T, where C has the products of all other singular values."""
+    """The cofactors of any A = U S V^H: det(U V^H) conj(U C V^H), where C has the products of all other singular
+    values."""
     U, S, Vh = svd(A)
-    sign = (_det(U.detach()) * _det(Vh.detach())).unsqueeze(-1).unsqueeze(-1)
-    unit = _unit(A)
+    if not A.is_complex():  # determinants 1 or -1, which do not change
+        U_, Vh_ = U.detach(), Vh.detach()
+    else:
+        U_, Vh_ = U, Vh
+    unit = _unit(S)
     others = (S.unsqueeze(-2) * (1 - unit) + unit).prod(-1)
-    return sign * ((U * others.unsqueeze(-2)) @ Vh)
+    return (_det(U_) * _det(Vh_)).unsqueeze(-1).unsqueeze(-1) * ((U * others.unsqueeze(-2)) @ Vh).conj()
 
 
 def _det_vjp(g, A, result):
@@ -61,18 +67,26 @@ def det(A, *, out=None):
     return write_out("linalg.det", _det(A), out, True)
 
 
-def _slogdet_vjp(g_sign, g_logabsdet, A):
-    if g_logabsdet is None:
-        return (None,)
-    return (g_logabsdet.unsqueeze(-1).unsqueeze(-1) * _inverse_transposed(A),)
+def _slogdet_vjp(g_sign, g_logabsdet, A, sign):
+    """With t = tr(A^-1 dA): d logabsdet = Re(t), d sign = i sign Im(t). A real sign does not change."""
+    g = g_logabsdet
+    if g_sign is not None and A.is_complex():
+        turned = (g_sign * sign.conj()).imag * 1j
+        g = turned if g is None else g + turned
+    return (None if g is None else g.unsqueeze(-1).unsqueeze(-1) * solution(A.mH, _unit(A)),)
 
 
 @primitive(
-    namespace="linalg", title="LinalgSlogdetBackward0", outputs=("sign", "logabsdet"), inputs=("A",), vjp=_slogdet_vjp
+    namespace="linalg",
+    title="LinalgSlogdetBackward0",
+    outputs=("sign", "logabsdet"),
+    inputs=("A",),
+    vjp=_slogdet_vjp,
+    conjugates=False,
 )
 def _slogdet(A):
     diagonal, sign = _factors(A, "linalg.slogdet")
-    return diagonal.sign().prod(-1) * sign, diagonal.abs().log().sum(-1)
+    return diagonal.sgn().prod(-1) * sign, diagonal.abs().log().sum(-1)
 
 
 @function(namespace="linalg")
@@ -95,3 +109,20 @@ def _top_slogdet(input):
 
 publish(_top_det, name="det", method=True)
 publish(_top_slogdet, name="slogdet", method=True)
+
+
+@both
+def logdet(input):
+    """The logarithms of determinants; NaN where one is negative. Follows ``torch.logdet``.
+
+    Args:
+        input: matrices (*, n, n)
+    Returns:
+        A tensor (*).
+    Raises:
+        RuntimeError: the matrices are not square, or not floating
+    """
+    sign, logabsdet = _slogdet(input)
+    if input.is_complex():
+        return logabsdet + sign.log()
+    return logabsdet.masked_fill(sign == -1, math.nan)

@@ -7,7 +7,7 @@ import functools
 from ..backends.cpu import error, lib
 from ..dtypes import bool as bool_
 from ..generator import pointer
-from ..tensor import Tensor, gives_tensor
+from ..tensor import Tensor, attempted, gives_two
 from .declare import function, primitive, ternary, without_history
 from .random import _MASK, _draw
 
@@ -24,7 +24,7 @@ def _dropout_scale(p: float, code: int) -> float:
 def dropout_mask(input: Tensor, p: float) -> Tensor:
     """Like ``input``: 0 with probability ``p``, else 1 / (1 - p)."""
     code = input._h.dtype
-    return _draw(lib.tt_empty_like(input._h, code), _MASK, "dropout", None, 1.0 - p, _dropout_scale(p, code))
+    return _draw(attempted.tt_empty_like(input._h, code), _MASK, "dropout", None, 1.0 - p, _dropout_scale(p, code))
 
 
 _masked_scale = ternary(
@@ -37,7 +37,7 @@ _masked_scale = ternary(
 _scaled, _times = without_history("masked_scale", "mask", "g", "scale"), without_history("mul", "g", "mask")
 
 
-_dropout, _second = gives_tensor(lib.tt_dropout), gives_tensor(lib.tt_second)
+_dropout = gives_two(lib.tt_dropout)
 
 
 def _dropout_formula(g, mask, scale):
@@ -59,7 +59,7 @@ def _dropped(input, p, scale):
     out = _dropout(input._h, 1.0 - p, scale, pointer(None, "dropout", input._h.storage.device))
     if out is None:
         raise error("dropout")
-    return out, _second()
+    return out
 
 
 @function(namespace="internal")

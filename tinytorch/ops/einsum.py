@@ -11,7 +11,7 @@ import string
 
 from ..tensor import Tensor
 from .declare import function
-from .linalg import _matmul
+from .matmul import _matmul
 
 _LETTERS = string.ascii_uppercase + string.ascii_lowercase
 

@@ -7,7 +7,7 @@ import operator
 from .. import return_types
 from ..backends.cpu import ffi, lib
 from ..devices import on_device
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, gives_tensors, owned
 from .declare import both, dim_or_axis, primitive, reduction, refuse, shown, write_all_out, write_out
 from .pointwise import maximum, minimum
 from .reduce import _sum, expand_reduced, parse_dims
@@ -72,7 +72,7 @@ def _aminmax_vjp(g_min, g_max, input, min, max, how, dims, keepdim):
 
 @primitive(title="AminmaxBackward0", outputs=("min", "max"), inputs=("input",), vjp=_aminmax_vjp)
 def _aminmax(input, how, dims, keepdim):
-    return tuple([wrap(lib.tt_reduce(f.op.code, input._h, how, dims, keepdim, -1)) for f in (_amin, _amax)])
+    return tuple([owned.tt_reduce(f.op.code, input._h, how, dims, keepdim, -1) for f in (_amin, _amax)])
 
 
 @both
@@ -100,7 +100,7 @@ def put_back(g, shape, indices, dim, keepdim=True):
         return g.reshape(())
     if not keepdim:
         g, indices = g.unsqueeze(dim), indices.unsqueeze(dim)
-    zeros = wrap(on_device(g.device, lib.tt_full, g._h.dtype, len(shape), shape, lib.TT_KIND_FLOAT, 0.0, 0))
+    zeros = on_device(g.device, owned.tt_full, g._h.dtype, len(shape), shape, lib.TT_KIND_FLOAT, 0.0, 0)
     return zeros.scatter_add(dim, indices, g)
 
 
@@ -128,11 +128,13 @@ def _placed(name: str, given: tuple, dim, keepdim, other) -> tuple:
     return first, more[0] if more else keepdim, other
 
 
+_reduce_index = gives_tensors(lib.tt_reduce_index)
+
+
 def _extreme(name: str, largest: int, of_all, of_two, result):
     def forward(input, dim, keepdim):
-        values = ffi.new("tt_array **")
-        indices = wrap(lib.tt_reduce_index(largest, input._h, 1, dim, keepdim, values))
-        return wrap(values[0]), indices
+        indices, values = _reduce_index(largest, input._h, 1, dim, keepdim, ffi.new("tt_array *[1]"))
+        return values, indices
 
     select = selection(name, forward)
 
@@ -189,7 +191,7 @@ min = _extreme("min", 0, _min, minimum, return_types.min)
 
 @primitive(name="argmax")
 def _index_of_extreme(input, largest, how, dims, keepdim):
-    return wrap(lib.tt_reduce_index(largest, input._h, how, dims, keepdim, ffi.NULL))
+    return owned.tt_reduce_index(largest, input._h, how, dims, keepdim, ffi.NULL)
 
 
 @both

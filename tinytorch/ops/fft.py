@@ -13,7 +13,7 @@ import math
 from ..backends import fft as _numpy
 from ..backends.cpu import lib
 from ..dtypes import COMPLEX, FLOATING, get_default_dtype
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, owned
 from .convert import in_dtype
 from .declare import function, ints, primitive, write_out
 from .pad import pad
@@ -50,12 +50,12 @@ def _r2c_gradient(g, input_shape, dims, scale, half):
     input=lambda g, dims, scale, forward: _c2c(g, dims, scale, not forward),
 )
 def _c2c(input, dims, scale, forward):
-    return wrap(lib.tt_fft(input._h, len(dims), dims, scale, forward))
+    return owned.tt_fft(input._h, len(dims), dims, scale, forward)
 
 
 @primitive(name="fft_r2c", title="FftR2CBackward0", conjugates=False, input=_r2c_gradient)
 def _r2c(input, dims, scale, half):
-    return wrap(lib.tt_fft_real(input._h, len(dims), dims, scale, half))
+    return owned.tt_fft_real(input._h, len(dims), dims, scale, half)
 
 
 @primitive(
@@ -64,7 +64,7 @@ def _r2c(input, dims, scale, half):
     input=lambda g, dims, scale, size: _weighted(_r2c(g, dims, scale, True), dims[-1], size, 2),
 )
 def _c2r(input, dims, scale, size):
-    return wrap(lib.tt_fft_to_real(input._h, len(dims), dims, scale, size))
+    return owned.tt_fft_to_real(input._h, len(dims), dims, scale, size)
 
 
 # What all have in common.
@@ -123,6 +123,7 @@ def _all_resized(input: Tensor, dims, sizes) -> Tensor:
 def _points(n) -> int:
     if isinstance(n, bool) or not hasattr(n, "__index__"):
         raise TypeError(f"argument 'n' must be int, not {type(n).__name__}")
+    n = n.__index__()
     if n < 1:
         raise RuntimeError(f"Invalid number of data points ({n}) specified")
     return n

@@ -12,7 +12,7 @@ import numpy as np
 from ..backends.cpu import error, ffi, lib
 from ..backends.native import hold
 from ..dtypes import ALL, BY_NUMPY, COMPLEX, INTEGRAL, default_complex, get_default_dtype, iinfo
-from ..tensor import Tensor
+from ..tensor import Tensor, attempted
 from ..warn_once import first_time
 
 _PLAIN = frozenset((bool, int, float, complex))
@@ -44,7 +44,7 @@ def keep(owner):
 
 
 def share_numpy(a: np.ndarray, code: int | None = None):
-    """A descriptor on an ndarray's own memory, which it keeps alive; ``code`` if its elements are to be seen as of
+    """A tensor on an ndarray's own memory, which it keeps alive; ``code`` if its elements are to be seen as of
     another dtype of the same size."""
     if code is None:
         code = numpy_code(a.dtype)
@@ -54,14 +54,14 @@ def share_numpy(a: np.ndarray, code: int | None = None):
     else:
         memory, reach, strides = _strided_memory(a)
     owner = keep(a)
-    h = lib.tt_from_memory(code, a.ndim, a.shape, strides, memory, reach, owner, RELEASE)
-    if not h:
+    t = attempted.tt_from_memory(code, a.ndim, a.shape, strides, memory, reach, owner, RELEASE)
+    if t is None:
         lib.tt_release_python(owner)
         raise error("from_numpy")
     if not flags.writeable:
-        h.flags |= lib.TT_FLAG_READONLY
+        t._h.flags |= lib.TT_FLAG_READONLY
         _warn_of_read_only_memory()
-    return h
+    return t
 
 
 def _warn_of_read_only_memory() -> None:
@@ -112,7 +112,7 @@ def _strided_memory(a: np.ndarray):
 
 
 def copy_numpy(a: np.ndarray, code: int | None):
-    """A descriptor on fresh memory with an ndarray's (or NumPy scalar's) values, cast to ``code``."""
+    """A tensor on fresh memory with an ndarray's (or NumPy scalar's) values, cast to ``code``."""
     a = np.asarray(a)
     own = numpy_code(a.dtype)
     if not a.flags.c_contiguous:
@@ -121,23 +121,22 @@ def copy_numpy(a: np.ndarray, code: int | None):
 
 
 def _filled(own: int, shape, memory, code: int):
-    """A fresh array of dtype ``code`` from contiguous ``memory`` of dtype ``own``."""
-    h = lib.tt_empty(own, len(shape), shape)
-    if not h:
+    """A fresh tensor of dtype ``code`` from contiguous ``memory`` of dtype ``own``."""
+    t = attempted.tt_empty(own, len(shape), shape)
+    if t is None:
         raise error("tensor")
+    h = t._h
     if h.numel:
         ffi.memmove(h.data, memory, h.numel * lib.tt_itemsize(own))
     if own != code:
-        cast = lib.tt_cast(h, code)
-        lib.tt_free(h)
-        h = cast
-        if not h:
+        t = attempted.tt_cast(h, code)
+        if t is None:
             raise error("tensor")
-    return h
+    return t
 
 
 def pack(data, code: int | None):
-    """A descriptor on fresh memory holding ``data``: a number or a nested sequence of them. The dtype is inferred when
+    """A tensor on fresh memory holding ``data``: a number or a nested sequence of them. The dtype is inferred when
     ``code`` is None: complex numbers and floats give the default dtypes, integers int64, bools bool."""
     kind = type(data)
     if kind is list or kind is tuple:

@@ -21,7 +21,7 @@ from ..backends.native import record, shape_of
 from ..autograd.views import FLAG_DEVICE, FLAG_VIEW, refresh, track
 from ..backends.cpu import check, error, ffi, lib
 from ..dtypes import ALL, INTEGRAL
-from ..tensor import Tensor, gives_tensor, wrap
+from ..tensor import Tensor, attempted, gives_tensor, owned
 from .create import check_fits, tensor
 from .declare import Op, attach, both, is_number, number, primitive, scalar_kind, update
 
@@ -106,13 +106,13 @@ def _tensor_part(item: Tensor, code, indices, masks) -> None:
     else:
         masks.append((len(code), item))
         code += (INDEX, h.ndim, 0, 0)
-        indices.append(wrap(lib.tt_nonzero(h, True)))
+        indices.append(owned.tt_nonzero(h, True))
 
 
 def _truth_part(truth: bool, code, indices) -> None:
     """A new dimension that is there (True) or empty (False)."""
     code += (INDEX, 0, 0, 0)
-    indices.append(wrap(lib.tt_full(_INT64, 1, [int(truth)], lib.TT_KIND_INT, 0.0, 0)))
+    indices.append(owned.tt_full(_INT64, 1, [int(truth)], lib.TT_KIND_INT, 0.0, 0))
 
 
 def _other_part(item, code, indices, masks) -> None:
@@ -123,7 +123,7 @@ def _other_part(item, code, indices, masks) -> None:
     elif isinstance(item, (list, tuple, range)) or hasattr(item, "__array__"):
         made = tensor(list(item) if isinstance(item, (range, tuple)) else item)
         if not made._h.numel and not INTEGRAL[made._h.dtype]:
-            made = wrap(lib.tt_empty(_INT64, made._h.ndim, made._h.shape))
+            made = owned.tt_empty(_INT64, made._h.ndim, made._h.shape)
         _tensor_part(made, code, indices, masks)
     elif isinstance(item, str):
         raise TypeError(f"new(): invalid data type 'str': {item!r} is no index")
@@ -225,7 +225,7 @@ def _node_class(code):
 
 @primitive(name="slice_backward", g=lambda g, code: pick(g, code))
 def embed(g, shape, code):
-    return wrap(lib.tt_index_view_backward(g._h, len(shape), shape, len(code) // 4, code))
+    return owned.tt_index_view_backward(g._h, len(shape), shape, len(code) // 4, code)
 
 
 @primitive(
@@ -234,12 +234,12 @@ def embed(g, shape, code):
     src=lambda g, code: pick(g, code),
 )
 def view_scatter(input, src, code):
-    return wrap(lib.tt_index_view_scatter(input._h, src._h, len(code) // 4, code))
+    return owned.tt_index_view_scatter(input._h, src._h, len(code) // 4, code)
 
 
 def _nought(g: Tensor, shape) -> Tensor:
     """Zeros of g's dtype, where g is."""
-    return wrap(lib.tt_nought(g._h, len(shape), shape))
+    return owned.tt_nought(g._h, len(shape), shape)
 
 
 # Index tensors. The operators for n of them are made when first needed: each index tensor is a parameter of its own,
@@ -258,10 +258,10 @@ def reader(name: str, n: int = 1, rule: int = SUBSCRIPT):
     names = [f"index{k}" for k in range(n)]
 
     def forward(input, code, *indices):
-        h = lib.tt_index_get(input._h, len(code) // 4, code, [i._h for i in indices], rule)
-        if not h:
+        out = attempted.tt_index_get(input._h, len(code) // 4, code, [i._h for i in indices], rule)
+        if out is None:
             raise error(None if name == "index" else f"{name}()")
-        return wrap(h)
+        return out
 
     def formula(g, shape, code, *indices):
         return adder(n)(g, shape, code, *indices)
@@ -411,7 +411,7 @@ def _assign_masked(self, mask: Tensor, value) -> bool:
             value = value.to(ALL[self._h.dtype])
     elif INTEGRAL[self._h.dtype]:
         kind = _value(self, value)
-        value = wrap(lib.tt_cast(kind._h, self._h.dtype))
+        value = owned.tt_cast(kind._h, self._h.dtype)
     else:
         _value(self, value)
     self.masked_fill_(mask, value)

@@ -11,7 +11,7 @@ import warnings
 
 from ..backends.cpu import lib
 from ..dtypes import float32
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, owned
 from .declare import function, primitive
 from .pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 
@@ -49,7 +49,7 @@ _TITLES = {
     ),
 )
 def _resample(input, sizes, scales, code, align, antialias):
-    return wrap(lib.tt_resample(input._h, len(sizes), sizes, scales, code, align, antialias, 0))
+    return owned.tt_resample(input._h, len(sizes), sizes, scales, code, align, antialias, 0)
 
 
 @primitive(
@@ -57,7 +57,7 @@ def _resample(input, sizes, scales, code, align, antialias):
     g=lambda g, g_shape, scales, code, align, antialias: _resample(g, g_shape[2:], scales, code, align, antialias),
 )
 def _resample_backward(g, sizes, scales, code, align, antialias):
-    return wrap(lib.tt_resample(g._h, len(sizes), sizes, scales, code, align, antialias, 1))
+    return owned.tt_resample(g._h, len(sizes), sizes, scales, code, align, antialias, 1)
 
 
 def _resample_bytes(input, sizes, scales, code, align, antialias):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ..backends.cpu import error, ffi, lib
-from ..tensor import own
+from ..tensor import gives_array
 
 _RESULTS = ffi.typeof("tt_array *[4]")
 NULL = ffi.NULL
+_decompose = gives_array(lib.tt_decompose)
 
 
 def _routine(name: str):
@@ -16,17 +17,16 @@ def _routine(name: str):
     which = lib.tt_decomposition(name.encode())
     if which < 0:
         raise error()
-    call = lib.tt_decompose
 
     def decompose(*operands, pivots=None, option=0, rcond=0.0, check=True, op=name):
-        results = ffi.new(_RESULTS)
         handles = [x._h for x in operands]
         if len(handles) == 1:
             handles.append(NULL)
-        n = call(which, *handles, NULL if pivots is None else pivots._h, option, rcond, check, results)
-        if n < 0:
+        pivots = NULL if pivots is None else pivots._h
+        results = _decompose(which, *handles, pivots, option, rcond, check, ffi.new(_RESULTS))
+        if results is None:
             raise error(f"linalg.{op}")
-        return tuple([own(results[i]) for i in range(n)])
+        return results
 
     return decompose
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..backends.cpu import error, ffi, lib
 from ..dtypes import ALL, finfo, float32
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, attempted, gives_tensors
 from .convert import in_dtype
 from .declare import function, primitive, refuse
 
@@ -38,16 +38,17 @@ def _first_order(g, input, weight, rstd, mean, bias_shape, dims, eps, rms, edges
     stats = rstd._h, NULL if rms else mean._h
     grads = [None, None, None]
     if edges[0] is not None:
-        grads[0] = lib.tt_norm_backward(g._h, input._h, NULL if weight is None else weight._h, *stats, dims)
+        grads[0] = attempted.tt_norm_backward(g._h, input._h, NULL if weight is None else weight._h, *stats, dims)
     if edges[1] is not None:
-        grads[1] = lib.tt_norm_weight(g._h, input._h, *stats, dims)
+        grads[1] = attempted.tt_norm_weight(g._h, input._h, *stats, dims)
     if edges[2] is not None:
-        grads[2] = lib.tt_column_sums(g._h, dims)
-    if NULL in grads:
-        own = [wrap(h) for h in grads if h]  # frees the others
-        del own
+        grads[2] = attempted.tt_column_sums(g._h, dims)
+    if any(grad is None and edge is not None for grad, edge in zip(grads, edges)):  # it declined
         return _formula(g, input, weight, bias_shape, dims, eps, rms, edges)
-    return [None if h is None else wrap(h) for h in grads]
+    return grads
+
+
+_norm = gives_tensors(lib.tt_norm, raises=False)
 
 
 def _declare(name: str, title: str):
@@ -63,12 +64,11 @@ def _declare(name: str, title: str):
         first_order=_first_order,
     )
     def norm(input, weight, bias, dims, eps, rms):
-        stats = ffi.new("tt_array *[2]")
         handles = (input._h, NULL if weight is None else weight._h, NULL if bias is None else bias._h)
-        h = lib.tt_norm(*handles, dims, eps, rms, stats)
-        if not h:
+        made = _norm(*handles, dims, eps, rms, ffi.new("tt_array *[2]"))
+        if made is None:
             raise error(name)
-        return wrap(h), wrap(stats[0]), None if rms else wrap(stats[1])
+        return made
 
     return norm
 

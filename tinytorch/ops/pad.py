@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from ..backends.cpu import error, ffi, lib
 from ..layouts import contiguous_format, strides_of, suggested
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, owned
 from .declare import function, primitive
 
 
@@ -19,7 +19,7 @@ def _part(h, begins, sizes) -> Tensor:
     """The block of these sizes from ``begins`` on, in the same memory."""
     strides = ffi.unpack(h.strides, h.ndim)
     start = lib.tt_offset(h) + sum(b * s for b, s in zip(begins, strides))
-    return wrap(lib.tt_view(h, h.ndim, sizes, strides, start))
+    return owned.tt_view(h, h.ndim, sizes, strides, start)
 
 
 def _write(to: Tensor, a: Tensor) -> None:
@@ -88,7 +88,7 @@ def _slices(h, shape, pads, mode):
 
 
 def _flipped(a: Tensor, dim: int) -> Tensor:
-    return wrap(lib.tt_flip(a._h, 1, [dim]))
+    return owned.tt_flip(a._h, 1, [dim])
 
 
 # The names of Nodes, by the parameter `padded`: how many dimensions a call has padded.

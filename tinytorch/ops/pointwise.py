@@ -120,7 +120,7 @@ sgn = unary("sgn", _sgn_formula, holomorphic=False, doc="x / |x|, and 0 at 0.")
 _conj_physical = unary(
     "conj_physical", lambda g: _conj_physical(g), holomorphic=False, public=False, doc="The complex conjugate."
 )
-_square = unary("square", lambda g, input: g * (2 * input), title="PowBackward0", doc="x * x.")
+_square = unary("square", lambda g, input: g * (2 * input), title="PowBackward0", inplace=False, doc="x * x.")
 sqrt = unary("sqrt", lambda g, out: g / (2 * out), doc="The square root.")
 rsqrt = unary("rsqrt", lambda g, out: g * (-0.5 * (out * out * out)), doc="1 / sqrt(x).")
 reciprocal = unary("reciprocal", lambda g, out: -g * (out * out), doc="1 / x.")
@@ -148,6 +148,19 @@ logaddexp = binary(
     lambda g, a, b: g / (1 + (b - a).exp()),
     lambda g, a, b: g / (1 + (a - b).exp()),
     doc="log(exp(a) + exp(b)).",
+    inplace=False,
+)
+ldexp = binary(
+    "ldexp",
+    lambda g, b: ldexp(g, b),
+    lambda g, out: g * (out * _LN2),
+    doc="input * 2 ** other.",
+)
+logaddexp2 = binary(
+    "logaddexp2",
+    lambda g, a, b: g / (1 + (b - a).exp2()),
+    lambda g, a, b: g / (1 + (a - b).exp2()),
+    doc="log2(2 ** a + 2 ** b).",
     inplace=False,
 )
 xlogy = binary(
@@ -231,13 +244,18 @@ erfinv = unary(
     doc="The inverse error function.",
 )
 lgamma = unary("lgamma", lambda g, input: g * input.digamma(), doc="log |gamma(x)|.")
-digamma = unary("digamma", lambda g, input: g * _zeta(input.new_full((), 2), input), doc="The derivative of lgamma.")
-_zeta = binary(
+digamma = unary("digamma", lambda g, input: g * zeta(2, input), doc="The derivative of lgamma.")
+zeta = binary(
     "zeta",
-    lambda g: None,
-    lambda g, a, b: g * (-a * _zeta(a + 1, b)),
-    public=False,
-    doc="Hurwitz's zeta of a > 1 at b: the sum over k of (b + k)^-a.",
+    not_implemented("zeta"),
+    lambda g, a, b: g * (-a * zeta(a + 1, b)),
+    title={
+        "SpecialZetaBackward1": "not isinstance(a, Tensor)",
+        "SpecialZetaBackward0": "isinstance(b, Tensor)",
+        "SpecialZetaBackward2": "",
+    },
+    namespace="special",
+    doc="Hurwitz's zeta of input > 1 at other: the sum over k of (other + k) ^ -input.",
 )
 
 # Activations, with their derivatives' own kernels for when no higher derivative is asked.
@@ -356,6 +374,9 @@ _heaviside = binary(
     tensors=("input", "values"),
     doc="0 below 0, 1 above, and `values` at 0.",
 )
+
+gcd = binary("gcd", doc="The greatest common divisor of integers, not negative.")
+lcm = binary("lcm", doc="The least common multiple of integers, not negative.")
 
 # Comparisons and logic.
 

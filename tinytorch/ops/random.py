@@ -10,9 +10,9 @@ from ..devices import get_default_device, number_of, on_device
 from ..dtypes import ALL, COMPLEX, FLOATING, INTEGRAL, dtype_code, exact_integers, float64, int64
 from ..generator import get_rng_state, initial_seed, manual_seed, pointer, seed, set_rng_state
 from ..layouts import preserve_format
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, attempted, owned
 from .create import code_of, finish, into, pinned, size_argument, sizes
-from .create_like import empty_handle
+from .create_like import empty_as
 from .declare import both, function, method, overwrite, primitive, refuse
 
 for _fn in (manual_seed, seed, initial_seed, get_rng_state, set_rng_state):
@@ -38,12 +38,14 @@ def _check_floating(code: int, op: str, kind: int) -> None:
         )
 
 
-def _draw(h, kind: int, op: str, generator, a: float, b: float, requires_grad=False, pin_memory=False) -> Tensor:
-    """A new tensor on the descriptor ``h``, filled."""
-    t = finish(h, op)
+def _draw(
+    t: Tensor | None, kind: int, op: str, generator, a: float, b: float, requires_grad=False, pin_memory=False
+) -> Tensor:
+    """The new tensor ``t``, filled."""
+    t = finish(t, op)
     if kind != _MASK:
-        _check_floating(h.dtype, op, kind)
-    if lib.tt_random(h, kind, _own(generator, op, t), a, b, -1) < 0:
+        _check_floating(t._h.dtype, op, kind)
+    if lib.tt_random(t._h, kind, _own(generator, op, t), a, b, -1) < 0:
         raise error(op)
     t = pinned(t, op) if pin_memory else t
     return make_leaf(t) if requires_grad else t
@@ -68,8 +70,8 @@ def _fresh(op: str, kind: int, a: float, b: float, what: str):
         if out is not None:
             into(out, shape, op)
             return out.uniform_(generator=generator) if kind == _UNIFORM else out.normal_(generator=generator)
-        h = on_device(device, lib.tt_empty, code_of(dtype, op), len(shape), shape)
-        return _draw(h, kind, op, generator, a, b, requires_grad, pin_memory)
+        made = on_device(device, attempted.tt_empty, code_of(dtype, op), len(shape), shape)
+        return _draw(made, kind, op, generator, a, b, requires_grad, pin_memory)
 
     create.__name__ = create.__qualname__ = op
     create.__doc__ = f"""A tensor of shape ``size`` of {what}. Follows ``torch.{op}``.
@@ -99,8 +101,8 @@ def _fresh_like(op: str, kind: int, a: float, b: float, what: str):
         memory_format=preserve_format,
         generator=None,
     ):
-        h = empty_handle(input, dtype, memory_format, device, op)
-        return _draw(h, kind, op, generator, a, b, requires_grad, pin_memory)
+        made = empty_as(input, dtype, memory_format, device, op)
+        return _draw(made, kind, op, generator, a, b, requires_grad, pin_memory)
 
     create.__name__ = create.__qualname__ = op
     create.__doc__ = f"""A tensor like ``input`` of {what}. Follows ``torch.{op}``.
@@ -132,9 +134,9 @@ def _range(op: str, code: int, low: int, high: int) -> int:
     return high - low & (1 << 64) - 1
 
 
-def _integers(h, op: str, generator, low: int, count: int, requires_grad, pin_memory) -> Tensor:
-    t = finish(h, op)
-    if lib.tt_random_integers(h, _own(generator, op, t), low, count, -1) < 0:
+def _integers(t: Tensor | None, op: str, generator, low: int, count: int, requires_grad, pin_memory) -> Tensor:
+    t = finish(t, op)
+    if lib.tt_random_integers(t._h, _own(generator, op, t), low, count, -1) < 0:
         raise error(op)
     t = pinned(t, op) if pin_memory else t
     return make_leaf(t) if requires_grad else t
@@ -190,8 +192,8 @@ def randint(
         return into(out, shape, "randint").random_(low, high, generator=generator)
     code = lib.TT_I64 if dtype is None else dtype_code(dtype, "randint")
     count = _range("randint", code, low, high)
-    h = on_device(device, lib.tt_empty, code, len(shape), shape)
-    return _integers(h, "randint", generator, low, count, requires_grad, pin_memory)
+    made = on_device(device, attempted.tt_empty, code, len(shape), shape)
+    return _integers(made, "randint", generator, low, count, requires_grad, pin_memory)
 
 
 @function
@@ -211,9 +213,9 @@ def randint_like(
     """``randint_like(input, high)``, ``randint_like(input, low, high)``: integers, in the shape and dtype of ``input``.
     Follows ``torch.randint_like``."""
     low, high = _bounds("randint_like", 0 if low is None else low, high)
-    h = empty_handle(input, dtype, memory_format, device, "randint_like")
+    made = empty_as(input, dtype, memory_format, device, "randint_like")
     count = _range("randint_like", input._h.dtype if dtype is None else dtype.code, low, high)
-    return _integers(h, "randint_like", generator, low, count, requires_grad, pin_memory)
+    return _integers(made, "randint_like", generator, low, count, requires_grad, pin_memory)
 
 
 @function
@@ -233,7 +235,7 @@ def randperm(
     if n - 1 > exact_integers(ALL[code])[1]:
         raise RuntimeError(f"randperm: value cannot be converted to type {ALL[code].name} without overflow: {n - 1}")
     g = pointer(generator, "randperm", number_of(get_default_device() if device is None else device))
-    order = finish(on_device(device, lib.tt_randperm, code, n, g), "randperm", pin_memory=pin_memory)
+    order = finish(on_device(device, attempted.tt_randperm, code, n, g), "randperm", pin_memory=pin_memory)
     if out is not None:
         return into(out, order.shape, "randperm").copy_(order)
     return order.requires_grad_() if requires_grad else order
@@ -370,7 +372,7 @@ def _zeros(g):
 
 @primitive(input=_zeros, title="BernoulliBackward0")
 def _bernoulli(input, g):
-    out = wrap(lib.tt_empty_like(input._h, input._h.dtype))
+    out = owned.tt_empty_like(input._h, input._h.dtype)
     chances = input.detach().to(float64).contiguous()
     if lib.tt_bernoulli(out._h, chances._h, g, -1) < 0:
         raise error("bernoulli")
@@ -394,7 +396,7 @@ def bernoulli(input, p=None, *, generator=None, out=None):
     g = _own(generator, "bernoulli", input)
     if p is not None:
         made = _draw(
-            lib.tt_empty_like(input._h, input._h.dtype),
+            attempted.tt_empty_like(input._h, input._h.dtype),
             _MASK,
             "bernoulli",
             generator,
@@ -416,7 +418,7 @@ def bernoulli(input, p=None, *, generator=None, out=None):
 def _normal(mean, std, g):
     mean, std = (x.detach() if isinstance(x, Tensor) else x for x in (mean, std))
     like = mean + std
-    z = wrap(lib.tt_empty_like(like._h, like._h.dtype))
+    z = owned.tt_empty_like(like._h, like._h.dtype)
     if lib.tt_random(z._h, _NORMAL, g, 0.0, 1.0, -1) < 0:
         raise error("normal")
     return z * std + mean
@@ -456,8 +458,8 @@ def normal(
         shape = sizes((size,), "normal")
         if out is not None:
             return into(out, shape, "normal").normal_(mean, std, generator=generator)
-        h = on_device(device, lib.tt_empty, code_of(dtype, "normal"), len(shape), shape)
-        return _draw(h, _NORMAL, "normal", generator, mean, std, requires_grad, pin_memory)
+        made = on_device(device, attempted.tt_empty, code_of(dtype, "normal"), len(shape), shape)
+        return _draw(made, _NORMAL, "normal", generator, mean, std, requires_grad, pin_memory)
     for x in (mean, std):
         if isinstance(x, Tensor) and not FLOATING[x._h.dtype]:
             raise NotImplementedError(f"normal: mean and std must be floating, got {x.dtype!r}")
@@ -485,5 +487,5 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
         raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {input.dtype!r}")
     weights = input.detach().to(float64).contiguous()
     g = _own(generator, "multinomial", input)
-    drawn = finish(lib.tt_multinomial(weights._h, num_samples, replacement, g), "multinomial")
+    drawn = finish(attempted.tt_multinomial(weights._h, num_samples, replacement, g), "multinomial")
     return drawn if out is None else into(out, drawn.shape, "multinomial").copy_(drawn)

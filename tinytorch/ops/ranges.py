@@ -9,11 +9,10 @@ import operator
 import warnings
 from array import array
 
-from ..backends.cpu import check, error, ffi, lib
-from ..backends.native import owner
+from ..backends.cpu import check, ffi, lib
 from ..devices import on_device
 from ..dtypes import ALL, INTEGRAL, Size, dtype_code, get_default_dtype
-from ..tensor import FUNCTIONS, Tensor, wrap
+from ..tensor import FUNCTIONS, Tensor, as_class, attempted, owned
 from .create import code_of, finish, into, pinned, placed, sizes, tensor
 from .declare import function, scalar_kind, refuse
 from .from_python import pack
@@ -28,9 +27,9 @@ def _numbers(op: str, *values):
         raise TypeError(f"{op}(): every bound must be a number, not {exc}") from None
 
 
-def _deliver(h, op: str, out, requires_grad, pin_memory=False) -> Tensor:
+def _deliver(made: Tensor | None, op: str, out, requires_grad, pin_memory=False) -> Tensor:
     """The new tensor, or its values in ``out``."""
-    fresh = finish(h, op, pin_memory=pin_memory)
+    fresh = finish(made, op, pin_memory=pin_memory)
     if out is not None:
         return into(out, fresh.shape, op).copy_(fresh)
     return fresh.requires_grad_() if requires_grad else fresh
@@ -74,11 +73,11 @@ def arange(
             )
         if INTEGRAL[code]:
             n = max(0, -((start - end) // step))
-            h = on_device(device, lib.tt_arange, code, n, 0.0, 0.0, start, step)
+            made = on_device(device, attempted.tt_arange, code, n, 0.0, 0.0, start, step)
         else:
             n = math.ceil((end - start) / step)
-            h = on_device(device, lib.tt_arange, code, n, start, step, 0, 0)
-        return _deliver(h, "arange", out, requires_grad, pin_memory)
+            made = on_device(device, attempted.tt_arange, code, n, start, step, 0, 0)
+        return _deliver(made, "arange", out, requires_grad, pin_memory)
     except Exception as exc:
         refuse(exc)
         raise
@@ -111,11 +110,11 @@ def range(
         raise RuntimeError(f"range: upper bound and lower bound inconsistent with step sign: {start}, {end}, {step}")
     n = math.floor((end - start) / step) + 1
     code = code_of(dtype, "range")
-    h = on_device(device, lib.tt_arange, code, n, start, step, int(start), int(step))
-    return _deliver(h, "range", out, requires_grad)
+    made = on_device(device, attempted.tt_arange, code, n, start, step, int(start), int(step))
+    return _deliver(made, "range", out, requires_grad)
 
 
-def _steps(op: str, start, end, steps):
+def _steps(op: str, start, end, steps, code: int):
     (start, end), _ = _numbers(op, start, end)
     try:
         steps = operator.index(steps)
@@ -123,6 +122,8 @@ def _steps(op: str, start, end, steps):
         raise TypeError(f"{op}(): argument 'steps' must be int, not {type(steps).__name__}") from None
     if steps < 0:
         raise RuntimeError(f"{op}: number of steps must be non-negative, got {steps}")
+    if INTEGRAL[code]:  # the ends are cast first
+        start, end = int(start), int(end)
     return start, end, steps
 
 
@@ -141,9 +142,10 @@ def linspace(
     Raises:
         RuntimeError: ``steps`` is negative
     """
-    start, end, steps = _steps("linspace", start, end, steps)
-    h = on_device(device, lib.tt_linspace, code_of(dtype, "linspace"), steps, start, end)
-    return _deliver(h, "linspace", out, requires_grad, pin_memory)
+    code = code_of(dtype, "linspace")
+    start, end, steps = _steps("linspace", start, end, steps, code)
+    made = on_device(device, attempted.tt_linspace, code, steps, start, end)
+    return _deliver(made, "linspace", out, requires_grad, pin_memory)
 
 
 @function
@@ -161,9 +163,10 @@ def logspace(
     pin_memory=False,
 ) -> Tensor:
     """``base`` to the powers ``linspace(start, end, steps)``. Follows ``torch.logspace``."""
-    start, end, steps = _steps("logspace", start, end, steps)
-    h = on_device(device, lib.tt_logspace, code_of(dtype, "logspace"), steps, start, end, base)
-    return _deliver(h, "logspace", out, requires_grad, pin_memory)
+    code = code_of(dtype, "logspace")
+    start, end, steps = _steps("logspace", start, end, steps, code)
+    made = on_device(device, attempted.tt_logspace, code, steps, start, end, base)
+    return _deliver(made, "logspace", out, requires_grad, pin_memory)
 
 
 @function
@@ -182,9 +185,11 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_g
     for name, size in (("n", n), ("m", m)):
         if size < 0:
             raise RuntimeError(f"eye: {name} must be greater or equal to 0, got {size}")
-    ones = finish(on_device(device, lib.tt_full, code_of(dtype, "eye"), 2, (n, m), lib.TT_KIND_INT, 0.0, 0), "eye")
+    ones = finish(
+        on_device(device, attempted.tt_full, code_of(dtype, "eye"), 2, (n, m), lib.TT_KIND_INT, 0.0, 0), "eye"
+    )
     if min(n, m):
-        diagonal = wrap(lib.tt_view(ones._h, 1, (min(n, m),), (m + 1,), 0))
+        diagonal = owned.tt_view(ones._h, 1, (min(n, m),), (m + 1,), 0)
         check(lib.tt_fill(diagonal._h, lib.TT_KIND_INT, 0.0, 1, -1), "eye")
     if out is not None:
         return into(out, ones.shape, "eye").copy_(ones)
@@ -208,7 +213,7 @@ def _triangle(op: str, row, col, offset, dtype, device) -> Tensor:
     code = lib.TT_I64 if dtype is None else dtype_code(dtype, op)
     if code not in (lib.TT_I16, lib.TT_I32, lib.TT_I64):
         raise NotImplementedError(f'"{op}" not implemented for {ALL[code]!r}; it gives int64, int32 or int16')
-    return finish(on_device(device, lib.tt_triangle, code, row, col, offset, op == "triu_indices"), op)
+    return finish(on_device(device, attempted.tt_triangle, code, row, col, offset, op == "triu_indices"), op)
 
 
 @function
@@ -291,7 +296,7 @@ def combinations(input, r=2, with_replacement=False) -> Tensor:
         return input.new_empty(0)
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     flat = array("q", itertools.chain.from_iterable(choose(builtins.range(len(input)), r)))
-    index = finish(lib.tt_empty(lib.TT_I64, 1, (len(flat),)), "combinations")
+    index = finish(attempted.tt_empty(lib.TT_I64, 1, (len(flat),)), "combinations")
     if flat:
         ffi.memmove(index._h.data, flat, 8 * len(flat))
     index = index.to(input.device)
@@ -309,19 +314,17 @@ def _construct(cls, *args, device=None, dtype=None, **kwargs):
     code = get_default_dtype().code
     first = args[0] if args else None
     if isinstance(first, Tensor):
-        h = lib.tt_alias(first._h)
+        made = attempted.tt_alias(first._h)
     elif not args:
-        h = on_device(device, lib.tt_empty, code, 1, (0,))
+        made = on_device(device, attempted.tt_empty, code, 1, (0,))
     elif len(args) == 1 and (hasattr(first, "__len__") or not hasattr(first, "__index__")) and type(first) is not Size:
         if not hasattr(first, "__len__"):
             raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
-        h = placed(pack(first, code), device)
+        made = placed(pack(first, code), device)
     else:
         shape = sizes(args, cls.__name__)
-        h = on_device(device, lib.tt_empty, code, len(shape), shape)
-    if not h:
-        raise error(cls.__name__)
-    return owner(cls)(h)
+        made = on_device(device, attempted.tt_empty, code, len(shape), shape)
+    return as_class(finish(made, cls.__name__), cls)
 
 
 def _construct_like(self, *args, device=None, size=None):

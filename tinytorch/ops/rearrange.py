@@ -7,7 +7,8 @@ import operator
 from ..autograd.views import FLAG_VIEW, refresh
 from ..backends.cpu import check, lib
 from ..dtypes import bool as _bool
-from ..tensor import Tensor, wrap
+from ..layouts import contiguous_format
+from ..tensor import Tensor, owned
 from .create import tensor
 from .declare import both, function, ints, method, primitive, update, write_out
 from .index import AT, INDEX, KEEP, LEFT_OUT, SLICE, reader, view_scatter
@@ -19,7 +20,7 @@ from .shape import contiguous_strides
 
 @primitive(input=lambda g, dims: _flip(g, dims))
 def _flip(input, dims):
-    return wrap(lib.tt_flip(input._h, len(dims), dims))
+    return owned.tt_flip(input._h, len(dims), dims)
 
 
 def _distinct(op: str, input, dims) -> tuple:
@@ -69,7 +70,7 @@ def flipud(input):
 
 @primitive(input=lambda g, shifts, dims: _roll(g, tuple(-s for s in shifts), dims))
 def _roll(input, shifts, dims):
-    return wrap(lib.tt_roll(input._h, len(shifts), shifts, dims))
+    return owned.tt_roll(input._h, len(shifts), shifts, dims)
 
 
 @both
@@ -90,8 +91,10 @@ def roll(input, shifts, dims=()):
         return _roll(input.reshape(-1), shifts, (0,)).reshape(input.shape)
     if not shifts or len(shifts) != len(dims):
         raise RuntimeError(f"roll: shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
+    if not input._h.ndim:
+        raise IndexError(f"roll: Dimension specified as {dims[0]} but tensor has no dimensions")
     dims = tuple(input._dim(d) for d in dims)
-    return _roll(input, shifts, dims) if input._h.ndim else input.clone()
+    return _roll(input, shifts, dims)
 
 
 @both
@@ -210,7 +213,7 @@ def diag_embed(input, offset=0, dim1=-2, dim2=-1):
     n = input._h.shape[input._h.ndim - 1] + abs(offset)
     for d in sorted((a, b)):
         shape.insert(d, n)
-    whole = wrap(lib.tt_nought(input._h, len(shape), shape))
+    whole = owned.tt_nought(input._h, len(shape), shape)
     return _diagonal_scatter(whole, input, offset, a, b)
 
 
@@ -250,7 +253,7 @@ def diagflat(input, offset=0):
     src=lambda g, layout, size, stride, start: _laid_out_part(g, layout, size, stride, start),
 )
 def _strided_scatter(input, src, layout, size, stride, start):
-    return wrap(lib.tt_strided_scatter(input._h, src._h, len(size), size, stride, start))
+    return owned.tt_strided_scatter(input._h, src._h, len(size), size, stride, start)
 
 
 def _laid_out_part(g, layout, size, stride, start):
@@ -349,7 +352,7 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
             raise RuntimeError(f"repeat_interleave: Repeats must be non-negative, got {repeats}")
         shape = list(input.shape)
         shape.insert(dim + 1, repeats)
-        return input.unsqueeze(dim + 1).expand(shape).flatten(dim, dim + 1)
+        return input.unsqueeze(dim + 1).expand(shape).clone(memory_format=contiguous_format).flatten(dim, dim + 1)
     repeats = repeats if repeats._h.ndim else repeats.reshape(1)
     if repeats._h.ndim > 1:
         raise RuntimeError(
@@ -372,7 +375,7 @@ def _positions(repeats):
     if repeats._h.ndim != 1:
         raise RuntimeError(f"repeat_interleave: repeats has to be a vector, got shape {tuple(repeats.shape)}")
     _need_counts(repeats)
-    return wrap(lib.tt_repeat_positions(_ready(repeats)._h))
+    return owned.tt_repeat_positions(_ready(repeats)._h)
 
 
 def _ready(t: Tensor) -> Tensor:
@@ -395,7 +398,7 @@ def one_hot(tensor, num_classes=-1):
     """
     if tensor._h.dtype != lib.TT_I64:
         raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor, got {tensor.dtype!r}")
-    return wrap(lib.tt_one_hot(_ready(tensor)._h, num_classes))
+    return owned.tt_one_hot(_ready(tensor)._h, num_classes)
 
 
 # Runs of equal entries.
@@ -415,7 +418,7 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
         changes = input.narrow(dim, 1, n - 1) != input.narrow(dim, 0, n - 1)
         others = [d for d in range(input._h.ndim) if d != dim]
         starts = cat((starts, changes.any(others) if others else changes))
-    places = wrap(lib.tt_nonzero(starts._h, True))
+    places = owned.tt_nonzero(starts._h, True)
     results = [reader("index_select")(input, (KEEP, dim, 0, 0, INDEX, 1, 0, 0), places)]
     ends = cat((places, tensor([n])))
     counts = ends[1:] - ends[:-1] if n else places

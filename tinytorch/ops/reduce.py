@@ -10,7 +10,7 @@ from __future__ import annotations
 from ..backends.cpu import lib
 from ..devices import on_device
 from ..dtypes import dtype_code
-from ..tensor import Tensor, gives_tensor, wrap
+from ..tensor import Tensor, gives_tensor, owned
 from .convert import in_dtype
 from .declare import (
     both,
@@ -189,15 +189,18 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, 
 
 @primitive(title="SumToSizeBackward0", input=lambda g, input_shape: g.expand(input_shape))
 def _sum_to(input, shape):
-    return wrap(lib.tt_sum_to(input._h, len(shape), shape))
+    return owned.tt_sum_to(input._h, len(shape), shape)
 
 
 @method
 def sum_to_size(self, size, *rest):
-    """Summed over the dimensions that broadcasting would have added or stretched, so that ``size`` is left.
-    RuntimeError when ``size`` does not broadcast to the shape. Follows ``torch.Tensor.sum_to_size``."""
+    """Summed over the dimensions that broadcasting would have added or stretched, so that ``size`` is left; sums of
+    integers and bools are int64. RuntimeError when ``size`` does not broadcast to the shape. Follows
+    ``torch.Tensor.sum_to_size``."""
     size = ints((size, *rest))
-    return self if self.shape == size else _sum_to(self, size)
+    if size and self.shape == size:
+        return self
+    return _sum_to(self if self.dtype.is_differentiable else self.long(), size)
 
 
 # Products. The derivative for one factor is the product of all others: of those before it and those after it, so that
@@ -228,7 +231,7 @@ def shifted(x, dim, at_end, value):
     """``x`` with ``value`` put before its elements along ``dim``, or after them."""
     shape = list(x.shape)
     shape[dim] = 1
-    one = wrap(on_device(x.device, lib.tt_full, x._h.dtype, len(shape), shape, lib.TT_KIND_FLOAT, value, 0))
+    one = on_device(x.device, owned.tt_full, x._h.dtype, len(shape), shape, lib.TT_KIND_FLOAT, value, 0)
     return cat([x, one] if at_end else [one, x], dim)
 
 

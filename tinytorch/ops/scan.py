@@ -10,7 +10,7 @@ import math
 
 from .. import return_types
 from ..backends.cpu import ffi, lib
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, gives_tensors, owned
 from .convert import in_dtype
 from .declare import both, method, primitive, write_out
 from .join import cat
@@ -32,7 +32,7 @@ def _recur_a(g, a, out, dim, reverse):
 @primitive(a=_recur_a, b=_recur_b)
 def recur(a, b, dim, reverse):
     """r with r[i] = b[i] + a[i] r[i-1] along ``dim`` (with ``reverse``, r[i+1]), from r = 0."""
-    return wrap(lib.tt_recur(a._h, b._h, dim, reverse))
+    return owned.tt_recur(a._h, b._h, dim, reverse)
 
 
 def _neighbour(x, dim, following: bool, end):
@@ -49,7 +49,7 @@ def _neighbour(x, dim, following: bool, end):
     input=lambda g, input_dtype, dim, reverse: in_dtype(_cumsum(g, dim, 1 - reverse, -1), input_dtype),
 )
 def _cumsum(input, dim, reverse, dtype):
-    return wrap(lib.tt_scan(_SUM, input._h, dim, reverse, dtype))
+    return owned.tt_scan(_SUM, input._h, dim, reverse, dtype)
 
 
 def _cumprod_formula(g, input, dim):
@@ -64,7 +64,7 @@ def _cumprod_formula(g, input, dim):
 
 @primitive(title="CumprodBackward0", input=_cumprod_formula)
 def _cumprod(input, dim, dtype):
-    return wrap(lib.tt_scan(_PROD, input._h, dim, 0, dtype))
+    return owned.tt_scan(_PROD, input._h, dim, 0, dtype)
 
 
 def _logcumsumexp_formula(g, input, out, dim):
@@ -80,7 +80,7 @@ def _logcumsumexp_formula(g, input, out, dim):
 
 @primitive(title="LogcumsumexpBackward0", input=_logcumsumexp_formula)
 def _logcumsumexp(input, dim):
-    return wrap(lib.tt_scan(_LOGSUMEXP, input._h, dim, 0, -1))
+    return owned.tt_scan(_LOGSUMEXP, input._h, dim, 0, -1)
 
 
 def _need_sums(op: str, out, dtype) -> int:
@@ -151,13 +151,14 @@ def logcumsumexp(input, dim, *, out=None):
 # Extremes.
 
 
+_scan_extreme = gives_tensors(lib.tt_scan_extreme)
+
+
 def _extreme(name: str, largest: int):
     """The operator ``(input, dim)`` that gives the extremes so far, and where they were."""
 
     def forward(input, dim):
-        indices = ffi.new("tt_array **")
-        values = wrap(lib.tt_scan_extreme(largest, input._h, dim, indices))
-        return values, wrap(indices[0])
+        return _scan_extreme(largest, input._h, dim, ffi.new("tt_array *[1]"))
 
     return primitive(
         name=name, extra=("indices",), input=lambda g, input_shape, indices, dim: put_back(g, input_shape, indices, dim)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..backends.cpu import check, error, lib
 from ..devices import on_device
 from ..dtypes import iinfo
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, attempted, owned
 from .declare import both, refuse, number, primitive, update, write_out
 from .gather import along_vector, name_of, need_index
 from .index import ADD, LARGER, MULTIPLY, REPLACE, SLICE, SMALLER, embed
@@ -16,10 +16,10 @@ from .shape import broadcast_shapes
 
 @primitive(input=lambda g, input_shape, dim, index: _gather_backward(g, input_shape, dim, index))
 def _gather(input, dim, index):
-    h = lib.tt_gather(input._h, dim, index._h)
-    if not h:
+    out = attempted.tt_gather(input._h, dim, index._h)
+    if out is None:
         raise _as_runtime(error())
-    return wrap(h)
+    return out
 
 
 def _as_runtime(exc):
@@ -29,7 +29,7 @@ def _as_runtime(exc):
 
 @primitive(g=lambda g, dim, index: _gather(g, dim, index))
 def _gather_backward(g, shape, dim, index):
-    out = wrap(lib.tt_nought(g._h, len(shape), shape))
+    out = owned.tt_nought(g._h, len(shape), shape)
     check(lib.tt_scatter(out._h, dim, index._h, g._h, ADD, -1))
     return out
 
@@ -49,6 +49,8 @@ def gather(input, dim, index, *, sparse_grad=False, out=None):
     """
     try:
         dim = input._dim(dim)
+        if not index._h.numel:  # of any dtype, and any number of dimensions
+            return write_out("gather", input.reshape(-1)[:0].reshape(index.shape), out, True)
         need_index("gather", index)
         return write_out("gather", _gather(input, dim, index), out, True)
     except Exception as exc:
@@ -61,7 +63,8 @@ def take_along_dim(input, indices, dim=None, *, out=None):
     """``gather`` whose input and indices broadcast in the other dimensions; without ``dim``, from all elements.
 
     Args:
-        indices: an int64 tensor, broadcast with ``input`` along other dimensions
+        indices: an int64 tensor, broadcast with ``input`` along other dimensions; along ``dim`` they are taken modulo
+            its size
         dim: the dimension; the flattened tensor unless given
     Returns:
         A tensor.
@@ -87,7 +90,8 @@ def take_along_dim(input, indices, dim=None, *, out=None):
             source = input if list(t.shape) == shape else t.expand(shape)
         else:
             indices = indices if list(t.shape) == shape else t.expand(shape)
-    return write_out("take_along_dim", _gather(source, dim, indices), out, True)
+    n = source.shape[dim] if shape else 1
+    return write_out("take_along_dim", _gather(source, dim, indices.remainder(n) if n else indices), out, True)
 
 
 def _from_places(g, shape, dim, index):
@@ -226,7 +230,7 @@ def _legacy(op, input, dim, index, src, reduce):
         raise RuntimeError(f"{op}(): reduce argument must be either add or multiply, got {reduce}")
     dim, index, src = _scatter_arguments(op, input, dim, index, src)
     if src._h.flags & lib.TT_FLAG_WEAK:
-        src = wrap(lib.tt_cast(src._h, input._h.dtype)).expand(index.shape)
+        src = owned.tt_cast(src._h, input._h.dtype).expand(index.shape)
     return (_scatter_add if reduce == "add" else _scatter_mul)(input, dim, index, src)
 
 
@@ -306,10 +310,8 @@ def _reduced(op, input, dim, index, src, reduce, include_self):
     if reduce == "sum":
         return total
     code, kind = input._h.dtype, lib.TT_KIND_INT
-    ones = wrap(on_device(input.device, lib.tt_full, code, index._h.ndim, list(index.shape), kind, 0.0, 1))
-    base = wrap(
-        on_device(input.device, lib.tt_full, code, input._h.ndim, list(input.shape), kind, 0.0, int(include_self))
-    )
+    ones = on_device(input.device, owned.tt_full, code, index._h.ndim, list(index.shape), kind, 0.0, 1)
+    base = on_device(input.device, owned.tt_full, code, input._h.ndim, list(input.shape), kind, 0.0, int(include_self))
     counts = _scatter_add(base, dim, index, ones)
     if not include_self:
         counts = counts.masked_fill(counts == 0, 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..backends.cpu import error, ffi, lib
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, attempted, owned
 from .create import tensor
 from .declare import both, function, write_out
 from .rearrange import _ready
@@ -18,10 +18,10 @@ def _need_numbers(op, *tensors):
 def _search(op, sorted, values, order, right, out_int32, out):
     _need_numbers(op, sorted, values)
     order = ffi.NULL if order is None else _ready(order)._h
-    h = lib.tt_searchsorted(_ready(sorted)._h, _ready(values)._h, order, right, 4 if out_int32 else 5)
-    if not h:
+    found = attempted.tt_searchsorted(_ready(sorted)._h, _ready(values)._h, order, right, 4 if out_int32 else 5)
+    if found is None:
         raise error(f"{op}()")
-    return write_out(op, wrap(h), out)
+    return write_out(op, found, out)
 
 
 def _as_values(x, like):
@@ -104,4 +104,4 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False):
     elements = elements if isinstance(elements, Tensor) else tensor(elements, device=device)
     among = test_elements if isinstance(test_elements, Tensor) else tensor(test_elements, device=device)
     _need_numbers("isin", elements, among)
-    return wrap(lib.tt_isin(_ready(elements)._h, _ready(among)._h, invert))
+    return owned.tt_isin(_ready(elements)._h, _ready(among)._h, invert)

@@ -8,7 +8,7 @@ from ..backends.cpu import ffi, lib
 from ..dtypes import Size, dtype_code
 from ..dtypes import dtype as _dtype
 from ..layouts import contiguous_format
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, owned
 from .declare import both, c_view, function, ints, method, primitive, refuse
 
 
@@ -23,7 +23,7 @@ def contiguous_strides(shape) -> tuple[int, ...]:
 
 def show(input: Tensor, shape, strides, offset: int) -> Tensor:
     """A view without history; ``offset`` counts from the storage's start."""
-    return wrap(lib.tt_view(input._h, len(shape), shape, strides, offset))
+    return owned.tt_view(input._h, len(shape), shape, strides, offset)
 
 
 def _inferred(op: str, shape: tuple, numel: int) -> tuple:
@@ -51,18 +51,18 @@ def _inferred(op: str, shape: tuple, numel: int) -> tuple:
 
 @primitive(view=True, title="ViewBackward0", input=lambda g, input_shape: g.reshape(input_shape))
 def _view(input, shape):
-    return wrap(lib.tt_reshape_view(input._h, len(shape), shape))
+    return owned.tt_reshape_view(input._h, len(shape), shape)
 
 
 @primitive(title="UnsafeViewBackward0", input=lambda g, input_shape: g.reshape(input_shape))
 def _unsafe_view(input, shape):
     """What nobody else shows is a tensor of its own rather than a view."""
-    return wrap(lib.tt_reshape_view(input._h, len(shape), shape))
+    return owned.tt_reshape_view(input._h, len(shape), shape)
 
 
 @primitive(view=True)
 def _view_dtype(input, to):
-    return wrap(lib.tt_view_dtype(input._h, dtype_code(to, "view")))
+    return owned.tt_view_dtype(input._h, dtype_code(to, "view"))
 
 
 @method

@@ -12,6 +12,7 @@ import operator
 
 import numpy as np
 
+from ..backends.cpu import OutOfMemoryError
 from ..dtypes import float32, float64, get_default_dtype
 from ..layouts import strided
 from ..tensor import Tensor
@@ -19,8 +20,13 @@ from .create import as_tensor, pinned
 from .declare import function
 
 
-def _made(values: np.ndarray, dtype, device, requires_grad, pin_memory=False) -> Tensor:
-    window = as_tensor(values, dtype=get_default_dtype() if dtype is None else dtype, device=device)
+def _made(values, dtype, device, requires_grad, pin_memory=False) -> Tensor:
+    """The numbers that ``values`` computes, as a window."""
+    try:
+        computed = values()
+    except MemoryError as exc:
+        raise OutOfMemoryError(str(exc)) from None
+    window = as_tensor(computed, dtype=get_default_dtype() if dtype is None else dtype, device=device)
     window = pinned(window, "window") if pin_memory else window
     return window.requires_grad_() if requires_grad else window
 
@@ -40,25 +46,24 @@ def _bessel(steps: int, count: int, beta: float) -> np.ndarray:
     return np.i0(beta * np.sqrt(np.maximum(0, 1 - x * x))) / np.i0(beta)
 
 
-def _length(op: str, name: str, n, error: type[Exception]) -> int:
+def _length(op: str, n) -> int:
     if isinstance(n, bool):
-        raise TypeError(f"{op}(): argument '{name}' must be int, not bool")
-    n = operator.index(n)
-    if n < 0:
-        raise error(f"{op} requires non-negative window length, got {name}={n}")
-    return n
+        raise TypeError(f"{op}(): the length must be int, not bool")
+    return operator.index(n)
 
 
 def _windowed(values, op: str, window_length, periodic, dtype, *options) -> Tensor:
     """``values(steps, count)`` as a window."""
-    n = _length(op, "window_length", window_length, RuntimeError)
+    n = _length(op, window_length)
+    if n < 0:
+        raise RuntimeError(f"{op} requires non-negative window_length, got window_length={n}")
     if not isinstance(periodic, bool):
         raise TypeError(f"{op}(): argument 'periodic' must be bool, not {type(periodic).__name__}")
     if dtype is not None and dtype.is_complex:
         raise NotImplementedError(f"{op}: not implemented for '{dtype!r}'")
     if dtype is not None and not dtype.is_floating_point:
         raise RuntimeError(f"{op} expects floating point dtypes, got: {dtype!r}")
-    return _made(values(n if periodic else n - 1, n) if n > 1 else np.ones(n), dtype, *options)
+    return _made(lambda: values(n if periodic else n - 1, n) if n > 1 else np.ones(n), dtype, *options)
 
 
 @function
@@ -181,7 +186,9 @@ def kaiser_window(
 
 
 def _check(op: str, M, dtype, layout) -> int:
-    M = _length(op, "M", M, ValueError)
+    if isinstance(M, (int, float)) and M < 0:
+        raise ValueError(f"{op} requires non-negative window length, got M={M}")
+    M = _length(op, M)
     if layout is not None and layout is not strided:
         raise ValueError(f"{op} is implemented for strided tensors only, got: {layout}")
     if (get_default_dtype() if dtype is None else dtype) not in (float32, float64):
@@ -221,7 +228,7 @@ def exponential(
     if sym and center is not None:
         raise ValueError("Center must be None for symmetric windows")
     center = (_length_of_symmetric(M, sym) - 1) / 2 if center is None else center
-    return _made(np.exp(-np.abs(np.arange(M) - center) / tau), dtype, device, requires_grad)
+    return _made(lambda: np.exp(-np.abs(np.arange(M) - center) / tau), dtype, device, requires_grad)
 
 
 @function(namespace="signal.windows")
@@ -236,7 +243,7 @@ def cosine(M, *, sym=True, dtype=None, layout=strided, device=None, requires_gra
     """
     M = _check("cosine", M, dtype, layout)
     n = _length_of_symmetric(M, sym)
-    return _made(np.sin((np.arange(M) + 0.5) * (math.pi / max(n, 1))), dtype, device, requires_grad)
+    return _made(lambda: np.sin((np.arange(M) + 0.5) * (math.pi / max(n, 1))), dtype, device, requires_grad)
 
 
 @function(namespace="signal.windows")
@@ -254,8 +261,8 @@ def gaussian(M, *, std=1.0, sym=True, dtype=None, layout=strided, device=None, r
     """
     M = _check("gaussian", M, dtype, layout)
     _positive("Standard deviation", std)
-    x = np.arange(M) - (_length_of_symmetric(M, sym) - 1) / 2
-    return _made(np.exp(-((x / std) ** 2) / 2), dtype, device, requires_grad)
+    center = (_length_of_symmetric(M, sym) - 1) / 2
+    return _made(lambda: np.exp(-(((np.arange(M) - center) / std) ** 2) / 2), dtype, device, requires_grad)
 
 
 @function(namespace="signal.windows")
@@ -276,7 +283,7 @@ def kaiser(M, *, beta=12.0, sym=True, dtype=None, layout=strided, device=None, r
     if beta < 0:
         raise ValueError(f"beta must be non-negative, got: {beta} instead.")
     n = _length_of_symmetric(M, sym)
-    return _made(_bessel(n - 1, M, beta) if M > 1 else np.ones(M), dtype, device, requires_grad)
+    return _made(lambda: _bessel(n - 1, M, beta) if M > 1 else np.ones(M), dtype, device, requires_grad)
 
 
 @function(namespace="signal.windows")
@@ -291,13 +298,13 @@ def bartlett(M, *, sym=True, dtype=None, layout=strided, device=None, requires_g
     """
     M = _check("bartlett", M, dtype, layout)
     n = _length_of_symmetric(M, sym)
-    return _made(_triangle(n - 1, M) if M > 1 else np.ones(M), dtype, device, requires_grad)
+    return _made(lambda: _triangle(n - 1, M) if M > 1 else np.ones(M), dtype, device, requires_grad)
 
 
 def _sum_of_cosines(op: str, M, weights, sym, dtype, layout, device, requires_grad) -> Tensor:
     M = _check(op, M, dtype, layout)
     n = _length_of_symmetric(M, sym)
-    return _made(_cosines(n - 1, M, weights) if M > 1 else np.ones(M), dtype, device, requires_grad)
+    return _made(lambda: _cosines(n - 1, M, weights) if M > 1 else np.ones(M), dtype, device, requires_grad)
 
 
 @function(namespace="signal.windows")

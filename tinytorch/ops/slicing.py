@@ -11,8 +11,8 @@ import operator
 
 from ..autograd.views import FLAG_VIEW
 from ..backends.cpu import error, ffi, lib
-from ..tensor import FUNCTIONS, Tensor, own, wrap
-from .declare import both, c_view, function, ints, method, primitive
+from ..tensor import FUNCTIONS, Tensor, owned, gives_array
+from .declare import both, c_view, function, ints, method, primitive, publish
 from .shape import contiguous_strides, show
 
 NULL = ffi.NULL
@@ -29,7 +29,7 @@ def _picks(op: str, title: str, geometry):
 
     @primitive(name=op + "_backward", g=lambda g, args: pick(g, args))
     def embed(g, shape, args):
-        zeros = wrap(lib.tt_nought(g._h, len(shape), shape))
+        zeros = owned.tt_nought(g._h, len(shape), shape)
         part = show(zeros, *geometry(list(shape), list(contiguous_strides(shape)), *args))
         if lib.tt_copy(part._h, g._h, -1) < 0:
             raise RuntimeError(f"{op}: the gradient of shape {tuple(g.shape)} does not fit")
@@ -99,7 +99,7 @@ def select(input, dim, index):
     lib.tt_view_narrowed,
     _slice,
     params="input, dim, start, length",
-    arguments="dim, start, length",
+    arguments="dim, start if type(start) is int else None, length",  # C would take a float tensor, too
     saves="(unpack(x.shape, x.ndim), (dim, start, length, 1))",
 )
 def narrow(input, dim, start, length):
@@ -145,6 +145,23 @@ def diagonal(input, offset=0, dim1=0, dim2=1):
     if dim1 == dim2:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     return _diagonal(input, (offset, dim1, dim2))
+
+
+def linalg_diagonal(A, *, offset=0, dim1=-2, dim2=-1):
+    """``diagonal`` of the last two dimensions, unless others are given. Follows ``torch.linalg.diagonal``.
+
+    Args:
+        A: a tensor
+        offset: 0 for the main diagonal, above it positive, below it negative
+        dim1: the dimension of the rows
+        dim2: the dimension of the columns
+    Returns:
+        A view, whose last dimension is the diagonal.
+    """
+    return diagonal(A, offset, dim1, dim2)
+
+
+linalg_diagonal = publish(linalg_diagonal, name="diagonal", namespace="linalg", kind="view")
 
 
 @primitive(g=lambda g, dim, size, step: _unfold(g, dim, size, step), title="UnfoldBackwardBackward0")
@@ -213,17 +230,19 @@ def _overlaps(size, stride) -> bool:
     return False
 
 
+def _end(size, stride, offset) -> int:
+    """The place of a strided view's last element."""
+    return offset + sum((n - 1) * step for n, step in zip(size, stride))
+
+
 def _as_strided_backward(g, input, size, stride, start):
     shape, steps, offset = input
-    if not _overlaps(size, stride):
+    if not _overlaps(size, stride) and offset <= start and _end(size, stride, start) <= _end(shape, steps, offset):
         zeros = g.new_zeros(()).expand(shape).with_layout(shape, steps)
         return zeros.as_strided_scatter(g, size, stride, start - offset)
     # In terms of the storage: sum what shows the same element, then look at it as the input does.
     low = min(offset, start)
-    reach = 1 + max(
-        sum((n - 1) * st for n, st in zip(s, t)) + o - low
-        for s, t, o in ((shape, steps, offset), (size, stride, start))
-    )
+    reach = 1 + max(_end(shape, steps, offset), _end(size, stride, start)) - low
     places = FUNCTIONS["arange"](reach, device=g.device).as_strided(size, stride, start - low).reshape(-1)
     flat = g.new_zeros((reach,)).index_add(0, places, g.reshape(-1))
     return flat.as_strided(shape, steps, offset - low)
@@ -271,14 +290,14 @@ def _joined(g, sizes, shape, dim, stacked=False):
 @primitive(name="split", outputs=(), input=lambda g, input_shape, sizes, dim: _joined(g, sizes, input_shape, dim))
 def _split(input, sizes, dim):
     n, size = len(sizes), sizes[0]
-    return _views(input, lib.tt_view_parts, n, dim, size, NULL)
+    return _views(input, _parts, n, dim, size, NULL)
 
 
 @primitive(
     name="split_with_sizes", outputs=(), input=lambda g, input_shape, sizes, dim: _joined(g, sizes, input_shape, dim)
 )
 def _split_with_sizes(input, sizes, dim):
-    return _views(input, lib.tt_view_parts, len(sizes), dim, 0, sizes)
+    return _views(input, _parts, len(sizes), dim, 0, sizes)
 
 
 @primitive(
@@ -287,25 +306,25 @@ def _split_with_sizes(input, sizes, dim):
     input=lambda g, input_shape, dim: _joined(g, range(input_shape[dim]), input_shape, dim, True),
 )
 def _unbind(input, dim):
-    return _views(input, lib.tt_view_entries, input._h.shape[dim], dim)
+    return _views(input, _entries, input._h.shape[dim], dim)
 
 
 _VIEWS = ffi.typeof("tt_array *[]")
 
 
+_parts, _entries = gives_array(lib.tt_view_parts), gives_array(lib.tt_view_entries)
+
+
 def _views(input, call, n, *args):
-    """The ``n`` views that ``call`` makes, a C function for several, without history."""
+    """The ``n`` views that ``call`` makes, one of these, without history."""
     h = input._h
     base = input._view if h.flags & FLAG_VIEW else input
-    made = ffi.new(_VIEWS, n)
-    if call(h, *args, n, made) < 0:
+    out = call(h, *args, n, ffi.new(_VIEWS, n))
+    if out is None:
         raise error("split")
-    out = []
-    for handle in ffi.unpack(made, n):
-        t = own(handle)
+    for t in out:
         t._view = base
-        out.append(t)
-    return tuple(out)
+    return out
 
 
 @both

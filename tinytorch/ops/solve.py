@@ -1,4 +1,4 @@
-"""Systems of linear equations, by LAPACK. float32 and float64; the dimensions before the last two are a batch.
+"""Systems of linear equations, by LAPACK; the dimensions before the last two are a batch.
 
 With A X = B the gradients are dB = A^-T dX and dA = -dB X^T, each summed over what was broadcast (Giles 2008,
 "Collected matrix derivative results").
@@ -186,3 +186,65 @@ def inv_ex(A, *, check_errors=False, out=None):
     """``inv`` that raises only if told to: a named tuple (inverse, info), where info (*), int32, is 0 for success, or
     the number of the pivot that is zero, from 1. Follows ``torch.linalg.inv_ex``."""
     return return_types.linalg_inv_ex(*write_all_out("linalg.inv_ex", _inv(A, bool(check_errors), "inv_ex"), out))
+
+
+# Tensors as matrices.
+
+
+def _numel(sizes) -> int:
+    n = 1
+    for size in sizes:
+        n *= size
+    return n
+
+
+@function(namespace="linalg")
+def tensorinv(A, ind=2, *, out=None):
+    """The inverse of a tensor taken for a matrix, whose rows are its first ``ind`` dimensions: tensordot(tensorinv(A),
+    A, ind) is the identity. Follows ``torch.linalg.tensorinv``.
+
+    Args:
+        A: a tensor, as many elements in the first ``ind`` dimensions as in the others
+        ind: how many dimensions
+    Returns:
+        A tensor of A's other sizes, then of the first ``ind``.
+    Raises:
+        RuntimeError: ``ind`` is not positive, the numbers of elements differ, or the matrix is singular
+    """
+    if ind <= 0:
+        raise RuntimeError("linalg.tensorinv: Expected a strictly positive integer for 'ind'")
+    first, last = tuple(A.shape[:ind]), tuple(A.shape[ind:])
+    if _numel(first) != _numel(last):
+        raise RuntimeError(
+            "linalg.tensorinv: Expected self to satisfy the requirement prod(self.shape[ind:]) == "
+            f"prod(self.shape[:ind]), but got {_numel(last)} != {_numel(first)}"
+        )
+    inverse, *_ = _inv(A.reshape(_numel(first), _numel(last)), True, "tensorinv")
+    return write_out("linalg.tensorinv", inverse.reshape(last + first), out)
+
+
+@function(namespace="linalg")
+def tensorsolve(A, B, dims=None, *, out=None):
+    """X of tensordot(A, X, X.ndim) = B: A is taken for a matrix, whose rows are its first B.ndim dimensions. Follows
+    ``torch.linalg.tensorsolve``.
+
+    Args:
+        A: a tensor
+        B: a tensor of A's first sizes
+        dims: dimensions of A to move to its end before, or None
+    Returns:
+        A tensor of A's other sizes.
+    Raises:
+        RuntimeError: the numbers of elements do not match, or the matrix is singular
+    """
+    if dims is not None:
+        dims = tuple(dims) if isinstance(dims, (tuple, list)) else (dims,)
+        A = A.movedim(dims, tuple(range(A.ndim - len(dims), A.ndim)))
+    shape = tuple(A.shape[B.ndim :])
+    if _numel(shape) != _numel(B.shape):
+        raise RuntimeError(
+            "linalg.tensorsolve: Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
+            f"prod(self.shape[:other.ndim]), but got {_numel(shape)} != {_numel(B.shape)}"
+        )
+    X = _solve_either(A.reshape(_numel(B.shape), _numel(shape)), B.reshape(-1), True, True, "tensorsolve")[0]
+    return write_out("linalg.tensorsolve", X.reshape(shape), out, True)

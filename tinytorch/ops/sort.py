@@ -13,7 +13,7 @@ from .. import return_types
 from ..autograd.views import refresh
 from ..backends.cpu import ffi, lib
 from ..devices import on_device
-from ..tensor import wrap
+from ..tensor import gives_tensors, owned
 from ..autograd.formulas import not_implemented
 from .declare import both, primitive, write_all_out, write_out
 from .extremes import selection, shared
@@ -27,16 +27,15 @@ def _pair(values, indices, out, op, result):
     return result(*write_all_out(op, (values, indices), out))
 
 
+_sorting, _topping, _picking = [gives_tensors(call) for call in (lib.tt_sort, lib.tt_topk, lib.tt_pick)]
+
+
 def _sort_forward(input, descending, dim, keepdim):
-    indices = ffi.new("tt_array **")
-    values = wrap(lib.tt_sort(input._h, dim, descending, indices))
-    return values, wrap(indices[0])
+    return _sorting(input._h, dim, descending, ffi.new("tt_array *[1]"))
 
 
 def _topk_forward(input, k, largest, dim, keepdim):
-    indices = ffi.new("tt_array **")
-    values = wrap(lib.tt_topk(input._h, k, dim, largest, indices))
-    return values, wrap(indices[0])
+    return _topping(input._h, k, dim, largest, ffi.new("tt_array *[1]"))
 
 
 _sort, _topk = selection("sort", _sort_forward), selection("topk", _topk_forward)
@@ -102,9 +101,7 @@ def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
 
 def _pick(name: str, what: int, result, title: str | None = None):
     def forward(input, k, dim, keepdim):
-        indices = ffi.new("tt_array **")
-        values = wrap(lib.tt_pick(what, input._h, k, dim, keepdim, indices))
-        return values, wrap(indices[0])
+        return _picking(what, input._h, k, dim, keepdim, ffi.new("tt_array *[1]"))
 
     select = selection(name, forward, title)
 
@@ -127,12 +124,9 @@ _mode = _pick("mode", _MODE, return_types.mode)
 )
 def _middle_of_all(input, what):
     if not input._h.numel:  # NaN, or what an integer makes of it, as in PyTorch
-        return wrap(on_device(input.device, lib.tt_full, input._h.dtype, 0, ffi.NULL, lib.TT_KIND_FLOAT, math.nan, 0))
+        return on_device(input.device, owned.tt_full, input._h.dtype, 0, ffi.NULL, lib.TT_KIND_FLOAT, math.nan, 0)
     flat = input.detach().reshape((-1,))
-    indices = ffi.new("tt_array **")
-    values = wrap(lib.tt_pick(what, flat._h, 0, 0, False, indices))
-    wrap(indices[0])  # frees it
-    return values
+    return _picking(what, flat._h, 0, 0, False, ffi.new("tt_array *[1]"))[0]
 
 
 @both
@@ -194,6 +188,9 @@ def mode(input, dim=-1, keepdim=False, *, out=None):
 # The unique elements.
 
 
+_distinct, _distinct_rows = gives_tensors(lib.tt_unique), gives_tensors(lib.tt_unique_rows)
+
+
 def _uniques(op, consecutive):
     @primitive(title=f"{op}Backward0", extra=("inverse", "counts"), input=not_implemented(op))
     def unique(input, dim):
@@ -203,10 +200,9 @@ def _uniques(op, consecutive):
 
 
 def _unique_of(op, input, consecutive, dim):
-    inverse, counts = ffi.new("tt_array **"), ffi.new("tt_array **")
     if dim is None:
-        values = wrap(lib.tt_unique(input._h, consecutive, inverse, counts))
-        inverse = wrap(inverse[0]).reshape(input.shape)
+        values, inverse, counts = _distinct(input._h, consecutive, ffi.new("tt_array *[2]"))
+        inverse = inverse.reshape(input.shape)
     else:
         dim = input._dim(dim)
         rows = input.detach().movedim(dim, 0)
@@ -217,10 +213,9 @@ def _unique_of(op, input, consecutive, dim):
                 f"{op}: There are 0 sized dimensions, and they aren't selected by 'dim', so unique cannot be applied"
             )
         refresh(rows)
-        first = wrap(lib.tt_unique_rows(rows._h, consecutive, inverse, counts))
+        first, inverse, counts = _distinct_rows(rows._h, consecutive, ffi.new("tt_array *[2]"))
         values = input.detach().index_select(dim, first)
-        inverse = wrap(inverse[0])
-    return values, inverse, wrap(counts[0])
+    return values, inverse, counts
 
 
 _unique, _unique_consecutive = _uniques("Unique2", 0), _uniques("UniqueConsecutive", 1)
@@ -275,7 +270,7 @@ def bincount(input, weights=None, minlength=0):
         RuntimeError: ``input`` is no vector of integers, or a number is negative
     """
     refresh(input, weights)
-    return wrap(lib.tt_bincount(input._h, ffi.NULL if weights is None else weights._h, minlength))
+    return owned.tt_bincount(input._h, ffi.NULL if weights is None else weights._h, minlength)
 
 
 @both
@@ -295,4 +290,4 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
     if input.dtype.is_floating_point and input.dtype.compute != input._h.dtype:
         return write_out("histc", histc(input.float(), bins, min, max).to(input.dtype), out)
     refresh(input)
-    return write_out("histc", wrap(lib.tt_histc(input._h, bins, float(min), float(max))), out)
+    return write_out("histc", owned.tt_histc(input._h, bins, float(min), float(max)), out)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 
-from ..backends.cpu import lib
 from ..dtypes import ALL, get_default_dtype
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, owned
 from .convert import in_dtype
 from .declare import both, primitive, write_out
 from .reduce import _mean, _sum, count, expand_reduced, parse_dims, reduction
@@ -26,12 +25,12 @@ def _std_formula(g, input, out, how, dims, keepdim, correction):
 
 @primitive(title="VarBackward0", input=_var_formula)
 def _var(input, how, dims, keepdim, correction):
-    return wrap(lib.tt_reduce_var(input._h, how, dims, correction, 0, keepdim))
+    return owned.tt_reduce_var(input._h, how, dims, correction, 0, keepdim)
 
 
 @primitive(title="StdBackward0", input=_std_formula)
 def _std(input, how, dims, keepdim, correction):
-    return wrap(lib.tt_reduce_var(input._h, how, dims, correction, 1, keepdim))
+    return owned.tt_reduce_var(input._h, how, dims, correction, 1, keepdim)
 
 
 def _with_mean(formula, g, g_mean, input, *how):
@@ -68,8 +67,8 @@ def _std_mean(input, how, dims, keepdim, correction):
 
 
 def _moments(input, how, dims, keepdim, correction, root):
-    mean = lib.tt_reduce(_mean.op.code, input._h, how, dims, keepdim, -1)
-    return wrap(lib.tt_reduce_var(input._h, how, dims, correction, root, keepdim)), wrap(mean)
+    mean = owned.tt_reduce(_mean.op.code, input._h, how, dims, keepdim, -1)
+    return owned.tt_reduce_var(input._h, how, dims, correction, root, keepdim), mean
 
 
 def _freedom(op, dim, unbiased, correction, keepdim):
@@ -188,17 +187,21 @@ _NORMS = {0.0: _norm_0, 1.0: _norm_1, 2.0: _norm_2, math.inf: _norm_inf, -math.i
 
 
 def _norm_p_formula(g, input, out, p, how, dims, keepdim):
+    dtype, wide = input.dtype, ALL[out.dtype.compute]
+    input, out = in_dtype(input, wide), in_dtype(out, wide)
     scale = (g * out ** (1 - p)).masked_fill(out == 0, 0)
     slope = input.sign() * input.abs() ** (p - 1)
     if p < 1:
         slope = slope.masked_fill(input == 0, 0)
-    return in_dtype(slope * expand_reduced(scale, input.shape, how, dims, keepdim), input.dtype)
+    return in_dtype(slope * expand_reduced(scale, input.shape, how, dims, keepdim), dtype)
 
 
 @primitive(title="LinalgVectorNormBackward0", input=_norm_p_formula)
 def _norm_p(input, p, how, dims, keepdim, dtype):
     x = Tensor.detach(input)
-    return _sum(x.abs() ** p, how, dims, keepdim, dtype) ** (1 / p)
+    result = input.dtype if dtype < 0 else ALL[dtype]
+    x = in_dtype(x, ALL[x.dtype.compute])  # powers of a half type overflow
+    return in_dtype(_sum(x.abs() ** p, how, dims, keepdim, ALL[result.compute].code) ** (1 / p), result)
 
 
 def vector_norm(input, p, dim, keepdim, dtype, op="norm"):
@@ -222,34 +225,6 @@ def vector_norm(input, p, dim, keepdim, dtype, op="norm"):
     return _norm_p(input, p, how, dims, keepdim, code)
 
 
-@both
-def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
-    """The p-norm (sum |x|^p)^(1/p) over all dimensions or those of ``dim``; ``p`` may be 0, infinite, or "fro" (2).
-    Floating dtypes. Follows ``torch.norm``.
-
-    Args:
-        p: the order: a number, ``inf``, ``-inf`` or ``'fro'``, which is 2
-    Returns:
-        A tensor without the dimensions of ``dim``, or 0-d.
-    Raises:
-        RuntimeError: integers without a floating ``dtype``
-    """
-    if p == "fro" or p is None:
-        p = 2.0
-    elif isinstance(p, str):
-        raise RuntimeError(f"norm(): expected p to be a number or 'fro', got '{p}'; see linalg.matrix_norm")
-    return write_out("norm", vector_norm(input, p, dim, keepdim, dtype), out)
-
-
-@both
-def dist(input, other, p=2):
-    """The p-norm of ``input - other``. Follows ``torch.dist``."""
-    for name, x in (("input", input), ("other", other)):
-        if not isinstance(x, Tensor):
-            raise TypeError(f"dist(): argument '{name}' must be Tensor, not {type(x).__name__}")
-    return norm(input - other, p)
-
-
 # log sum exp. Its derivative is softmax; an infinite result stands for no slope.
 
 
@@ -261,7 +236,7 @@ def _logsumexp_formula(g, input, out, how, dims, keepdim):
 
 @primitive(title="LogsumexpBackward0", input=_logsumexp_formula)
 def _logsumexp(input, how, dims, keepdim):
-    return wrap(lib.tt_reduce_logsumexp(input._h, how, dims, keepdim))
+    return owned.tt_reduce_logsumexp(input._h, how, dims, keepdim)
 
 
 @both

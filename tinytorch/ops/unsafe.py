@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import operator
 
-from ..backends.cpu import lib
-from ..tensor import wrap
+from ..tensor import owned
 from .declare import both, primitive
-from .slicing import _joined, _views, chunk, split
+from .slicing import _joined, _parts, _views, chunk, split
 
 
 def _apart(parts):
     """Views that count writes by themselves, and whose base does not know of them."""
     made = []
     for part in parts:
-        made.append(wrap(lib.tt_apart(part._h)))
+        made.append(owned.tt_apart(part._h))
     return tuple(made)
 
 
 def _unsafe(name: str):
     @primitive(name=name, outputs=(), input=lambda g, input_shape, sizes, dim: _joined(g, sizes, input_shape, dim))
     def unsafe(input, sizes, dim):
-        return _apart(_views(input.detach(), lib.tt_view_parts, len(sizes), dim, 0, sizes))
+        return _apart(_views(input.detach(), _parts, len(sizes), dim, 0, sizes))
 
     return unsafe
 

@@ -18,8 +18,9 @@ from ..autograd.views import writer_number
 from ..backends.cpu import error, ffi, lib
 from ..devices import CPU, on_device
 from ..dtypes import float32, float64, get_default_dtype
+from ..layouts import strided
 from ..nn.hooks import register
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, owned
 
 NULL = ffi.NULL
 
@@ -362,14 +363,21 @@ def filled_for(p: Tensor, value: float) -> Tensor:
 def empty_for(p: Tensor) -> Tensor:
     """A state, yet to be written, that lies in memory as ``p`` does."""
     h = p._h
-    return wrap(lib.tt_empty_like(h, h.dtype))
+    return owned.tt_empty_like(h, h.dtype)
+
+
+def refused(op: str, params) -> Exception:
+    """The error of an update that C has refused, before it wrote anything."""
+    if any(p._grad.layout is not strided for p in params):
+        return RuntimeError(f"{op} does not support sparse gradients with these options: SGD does, without others")
+    return error(op)
 
 
 def step_count(start: float = 0.0, p: Tensor | None = None) -> Tensor:
     """A count of steps: 0-d, floating; on the CPU, or on the device of ``p``."""
     dtype = float64 if get_default_dtype() is float64 else float32
     device = CPU if p is None else p.device
-    return wrap(on_device(device, lib.tt_full, dtype.code, 0, NULL, lib.TT_KIND_FLOAT, float(start), 0))
+    return on_device(device, owned.tt_full, dtype.code, 0, NULL, lib.TT_KIND_FLOAT, float(start), 0)
 
 
 def check_options(checks) -> None:
@@ -405,9 +413,9 @@ __all__ = [
     "check_rate",
     "check_ways",
     "empty_for",
-    "error",
     "filled_for",
     "lib",
+    "refused",
     "register_optimizer_step_post_hook",
     "register_optimizer_step_pre_hook",
     "required",

@@ -167,7 +167,6 @@ def _merge(trace: Trace) -> None:
         if above is None or event.kind != "op" or above.kind != "op" or event.name != above.name:
             continue
         gone.add(id(event))
-        above.sequence = event.sequence or above.sequence
         above.shapes, above.dtypes = (above.shapes, above.dtypes) if above.shapes else (event.shapes, event.dtypes)
         above.outputs = above.outputs or event.outputs
         above.extra = above.extra or event.extra

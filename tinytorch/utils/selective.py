@@ -18,7 +18,7 @@ from collections import defaultdict
 from ..backends.cpu import ffi, lib
 from ..ops.aten import Packet, overload_of
 from ..ops.declare import COMPUTES, OPS, Elementwise, Op
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, owned
 
 # They show other tensors' elements: nothing to compute, and no policy is asked.
 SAC_IGNORED_OPS = {
@@ -57,14 +57,14 @@ class SelectiveCheckpointContext:
 
 
 class _Kept:
-    """A result: a tensor, a descriptor, or several of them."""
+    """A result: a tensor, or several."""
 
     def __init__(self, out):
-        self.many, self.raw = type(out) is tuple, isinstance(out, ffi.CData)
+        self.many = type(out) is tuple
         self.parts = []
         for part in out if self.many else (out,):
-            h = part if self.raw else part._h if isinstance(part, Tensor) else None
-            t = part if h is None else wrap(lib.tt_alias(h))
+            h = part._h if isinstance(part, Tensor) else None
+            t = part if h is None else owned.tt_alias(h)
             self.parts.append((t, h and lib.tt_version_of(h), h and h.stamp))
 
     def get(self, written_too: bool):
@@ -74,9 +74,8 @@ class _Kept:
             if version is not None:
                 if lib.tt_version_of(t._h) != version and not written_too:
                     raise RuntimeError("Tensor cached during selective activation checkpoint has been mutated")
-                h = lib.tt_alias(t._h)
-                h.stamp = stamp
-                t = h if self.raw else wrap(h)
+                t = owned.tt_alias(t._h)
+                t._h.stamp = stamp
             out.append(t)
         return tuple(out) if self.many else out[0]
 
@@ -122,15 +121,13 @@ class _Keeping(_Selective):
 
     def selected(self, op, function, args):
         out = function(*args)
-        if out is None or (isinstance(out, ffi.CData) and not out):  # declined
+        if out is None:  # declined
             return out
         number = self.calls[op]
         self.calls[op] += 1
         kept = _Kept(out)
-        shown = kept.get(True)
-        shown = wrap(shown) if kept.raw else shown
         given = _arguments(op, args)
-        context = SelectiveCheckpointContext(is_recompute=False, op_output=shown)
+        context = SelectiveCheckpointContext(is_recompute=False, op_output=kept.get(True))
         saves = self.policy(context, op, *given) in _SAVES
         self.storage[op][number] = kept if saves else _RECOMPUTE
         return out
@@ -171,7 +168,7 @@ class _Giving(_Selective):
 
 def _arguments(op: Op, args: tuple) -> list:
     """What a policy is shown of the arguments of a function that computes: tensors for descriptors."""
-    given = [wrap(lib.tt_alias(a)) if isinstance(a, ffi.CData) and ffi.typeof(a) is _ARRAY else a for a in args]
+    given = [owned.tt_alias(a) if isinstance(a, ffi.CData) and ffi.typeof(a) is _ARRAY else a for a in args]
     if type(op) is Elementwise and type(args[0]) is int:
         del given[0]  # the number of the scalar function
         if len(given) == 5:  # with a number: tt_binary_scalar

@@ -43,7 +43,7 @@
 #define LOOP_3_SAME(op, T) LOOP_3(op, T, TT_C_##T)
 #define LOOP_3_SELECT(op, T) LOOP_3(op, T, uint8_t)
 #define LOOPS(name, arity, domain, rule, ...) TT_DTYPES_##domain(LOOP_##arity##_##rule, name)
-TT_OPS(LOOPS)
+TT_COMMON_OPS(LOOPS)
 
 /* p: the two results, x, the gradient. */
 #define PAIR(op, derivative)                                                                                           \
@@ -61,12 +61,19 @@ TT_PAIRS(PAIR)
 
 #define ENTRY(op, T) [TT_CODE_##T] = op##_##T,
 #define ROW(name, arity, domain, ...) [TT_OP_##name] = {TT_DTYPES_##domain(ENTRY, name)},
+/* The loops of special functions: cpu/special.c. */
+#define SPECIAL(name, ...) tt_special_loop tt_loop_##name##_f32, tt_loop_##name##_f64;
+#define SPECIAL_ROW(name, ...)                                                                                         \
+    [TT_OP_##name] = {[TT_CODE_f32] = tt_loop_##name##_f32, [TT_CODE_f64] = tt_loop_##name##_f64},
+typedef void tt_special_loop(char **p, int64_t n);
+TT_SPECIAL_OPS(SPECIAL)
 /* The loops over complex numbers: complex.c. */
 #define COMPLEX(op, arity, rule) void TT_LOCAL(op##_c64)(char **p, int64_t n), TT_LOCAL(op##_c128)(char **p, int64_t n);
 TT_COMPLEX_OPS(COMPLEX)
 #define COMPLEX_ROW(op, arity, rule)                                                                                   \
     [TT_OP_##op][TT_C64] = TT_LOCAL(op##_c64), [TT_OP_##op][TT_C128] = TT_LOCAL(op##_c128),
-const tt_op_loops TT_LOCAL(tt_op_table)[TT_NUM_OPS] = {TT_OPS(ROW) TT_COMPLEX_OPS(COMPLEX_ROW)};
+const tt_op_loops TT_LOCAL(tt_op_table)[TT_NUM_OPS] = {TT_COMMON_OPS(ROW) TT_SPECIAL_OPS(SPECIAL_ROW)
+                                                           TT_COMPLEX_OPS(COMPLEX_ROW)};
 
 #define PAIR_ENTRY(op, derivative) [TT_PAIR_##op] = op##_pair,
 const tt_loop TT_LOCAL(tt_pair_table)[TT_NUM_PAIRS] = {TT_PAIRS(PAIR_ENTRY)};

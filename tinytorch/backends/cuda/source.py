@@ -58,4 +58,6 @@ def source_of(key: int) -> str:
     elif family == "copy":
         macros.update({f"TT_K{k}": SUFFIXES[dtypes[0]] for k in range(4)})
     head = "".join(f"#define {name} {value}\n" for name, value in macros.items())
+    if family == "elementwise" and ELEMENTWISE[op].special:
+        head += '#include "cuda/device/prelude.cuh"\n#include "scalar/special.h"\n'
     return head + f'#include "cuda/device/{family}.cuh"\n'

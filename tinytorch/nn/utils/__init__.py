@@ -1,6 +1,6 @@
 """Gradient clipping, parameters as one vector, parametrizations. Follows ``torch.nn.utils``."""
 
-from . import parametrizations, parametrize, stateless
+from . import parametrizations, parametrize, rnn, stateless
 from .clip_grad import clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from .convert_parameters import parameters_to_vector, vector_to_parameters
 from .norm_hooks import remove_spectral_norm, remove_weight_norm, spectral_norm, weight_norm
@@ -15,6 +15,7 @@ __all__ = [
     "parametrize",
     "remove_spectral_norm",
     "remove_weight_norm",
+    "rnn",
     "spectral_norm",
     "stateless",
     "vector_to_parameters",

@@ -10,7 +10,7 @@ from ...backends.cpu import ffi, lib
 from ...dtypes import float32
 from ...ops.create import tensor
 from ...ops.join import stack
-from ...tensor import Tensor, wrap
+from ...tensor import Tensor, attempted
 
 __all__ = [
     "clip_grad_norm_",
@@ -45,10 +45,8 @@ def get_total_norm(tensors, norm_type: float = 2.0, error_if_nonfinite: bool = F
         raise TypeError(f"get_total_norm(): expected Tensors, but got {type(exc.obj).__name__}") from None
     with no_grad():
         op = _REDUCERS.get(norm_type)
-        h = NULL if op is None else lib.tt_norms(op, len(tensors), handles)
-        if h:
-            norms = wrap(h)
-        else:
+        norms = None if op is None else attempted.tt_norms(op, len(tensors), handles)
+        if norms is None:
             norms = [t.detach().reshape(-1).norm(norm_type) for t in tensors]
             dtypes = {n.dtype for n in norms}
             norms = stack([n.to(tensors[0].device, float32 if len(dtypes) > 1 else None) for n in norms])

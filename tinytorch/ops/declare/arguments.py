@@ -12,7 +12,7 @@ from ...autograd.modes import current, modes
 from ...autograd.views import FLAG_VIEW, refresh, writer_number, wrote
 from ...backends.cpu import error, ffi, lib
 from ...backends.native import edges_of, has_views
-from ...tensor import Tensor, wrap
+from ...tensor import Tensor, owned
 from .op import operator_above
 
 _KINDS = {bool: lib.TT_KIND_BOOL, int: lib.TT_KIND_INT, float: lib.TT_KIND_FLOAT, complex: lib.TT_KIND_COMPLEX}
@@ -102,7 +102,7 @@ def number(x) -> Tensor:
     kind = scalar_kind(x)
     if kind == lib.TT_KIND_INT and not -(1 << 63) <= int(x) < 1 << 63:
         raise RuntimeError(f"value cannot be converted to type int64_t without overflow: {x}")
-    return wrap(lib.tt_scalar(*number_parts(kind, x)))
+    return owned.tt_scalar(*number_parts(kind, x))
 
 
 def number_parts(kind: int, x) -> tuple[int, float, int]:

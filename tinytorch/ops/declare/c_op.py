@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from ...autograd.formulas import node_class
 from ...autograd.views import outrun, refresh
-from ...backends.cpu import error, lib
-from ...tensor import Tensor, gives_tensor, own
+from ...backends.cpu import error
+from ...tensor import Tensor, gives_tensor
 from .op import Op
 from .templates import build, recording
 
@@ -75,10 +75,6 @@ def c_op(
     return apply
 
 
-def computed(h, fallback, *args) -> Tensor:
-    """A derivative's own kernel has given ``h``; where it declined, the formula computes."""
-    if h:
-        return own(h)
-    if lib.tt_error_kind() == lib.TT_OUT_OF_MEMORY:  # another way would round otherwise
-        raise error()
-    return fallback(*args)
+def computed(result: Tensor | None, fallback, *args) -> Tensor:
+    """What a derivative's own kernel has given; where it declined, the formula computes."""
+    return fallback(*args) if result is None else result

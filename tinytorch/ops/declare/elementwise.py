@@ -19,7 +19,7 @@ from ...autograd.node import count, last_write, link
 from ...autograd.views import check_inplace, outrun, rebase, wrote
 from ...backends.cpu import error, ffi, lib
 from ...dtypes import ALL
-from ...tensor import Tensor, gives_tensor, wrap
+from ...tensor import Tensor, attempted, gives_tensor, gives_two
 from .arguments import broadcast_shape, is_number, operand, requires, write_out
 from .inplace import in_place
 from .kinds import only_tensors
@@ -28,7 +28,7 @@ from .publish import attach, publish, record_of
 from .templates import build, judged, recording
 
 _NO_TENSOR = ffi.NULL
-_CALLS = (lib.tt_unary, lib.tt_binary, lib.tt_ternary)
+_CALLS = (attempted.tt_unary, attempted.tt_binary, attempted.tt_ternary)
 
 
 class Elementwise(Op):
@@ -60,14 +60,12 @@ class Elementwise(Op):
         self.judge(args, self.name)
         tensors = [operand(a, self.name, p) for a, p in zip(args, self.params)]  # alive until the call is over
         handles = [t._h for t in tensors]
-        h = self.compute(*handles)
-        if not h:
+        out = self.compute(*handles)
+        if out is None:
             if outrun(*tensors):
                 return self.slow(args)
-            if not any(isinstance(a, Tensor) for a in args):
-                raise TypeError(f"{self.name}(): one of the arguments must be Tensor")
             raise error(self.name)
-        return self.record(wrap(h), args, h.stamp)
+        return self.record(out, args, out._h.stamp)
 
     def judge(self, args: tuple, name: str) -> None:
         """TypeError where a number stands for a tensor: ``tensors``."""
@@ -78,7 +76,7 @@ class Elementwise(Op):
             raise TypeError(f"{name}(): one of the arguments must be Tensor")
 
     def compute(self, *handles):
-        """The result's descriptor; NULL where C refuses."""
+        """The result; None where C refuses."""
         return _CALLS[len(handles) - 1](self.code, *handles)
 
     def into(self, out: Tensor, args: tuple, name: str):
@@ -209,7 +207,8 @@ _REFLECTED = f"""
         out = call_scalar(code, input._h, {lib.TT_KIND_FLOAT}, other, 0, 1)
     elif kind is int and -0x8000000000000000 <= other <= 0x7FFFFFFFFFFFFFFF:
         out = call_scalar(code, input._h, {lib.TT_KIND_INT}, 0.0, other, 1)
-    elif is_number(other):
+    elif isinstance(other, Tensor) or is_number(other):
+        input._h  # AttributeError of what is no tensor
         return op.slow((other, input))
     else:
         return NotImplemented
@@ -260,7 +259,7 @@ def _sources_of_binary(op: Elementwise, dunder: bool) -> str:
             "(other, input)", "(None, edge)", _saves(op, "other", "input"), "stamp", _class(op, "other", "input")
         )
         source += f"\ndef operator(input, other):{_BINARY.format(wrong=_NOT_OURS)}{plain}"
-        source += f"\ndef reflected(input, other):{_REFLECTED}{reflected}"
+        source += f"\ndef reflected(input, other):{judged(_REFLECTED + reflected)}"
     return source
 
 
@@ -274,22 +273,30 @@ def unary(
     doc: str,
     inplace: bool = True,
     public: bool = True,
+    namespace: str = "",
+    first: str = "input",
+    kernel: str | None = None,
 ):
     """Declares an elementwise operator of one input, which formulas call ``input``. Unless ``public``, the function is
-    for other operators to call. ``holomorphic``: Note [Complex gradients] in autograd/complex_nodes.py."""
+    for other operators to call. ``holomorphic``: Note [Complex gradients] in autograd/complex_nodes.py. In a
+    ``namespace`` it is a function alone. ``first``: the input's name as an argument. ``kernel``: the name of its scalar
+    function, where that is another."""
     first_order = {"input": first_order} if first_order else None
-    op = Elementwise(name, ("input",), (formula,), first_order, title, holomorphic=holomorphic)
-    op.tensors = op.params
+    op = Elementwise(name, ("input",), (formula,), first_order, title, kernel=kernel, holomorphic=holomorphic)
+    op.tensors = (first,)
+    source = _sources_of_unary(op)
     function, method = build(
         op,
-        _sources_of_unary(op),
+        source if first == "input" else re.sub(r"\binput\b", first, source),
         f"<eager, saving {_saves(op, '', '')}>",
         ("function", "method"),
         code=op.code,
         call=gives_tensor(lib.tt_unary),
     )
     function.__doc__ = method.__doc__ = doc
-    if public:
+    if namespace:
+        publish(function, namespace=namespace)
+    elif public:
         publish(function, method=method)
         if inplace:
             attach_inplace(op, name, doc)
@@ -309,19 +316,24 @@ def binary(
     inplace: bool = True,
     dunder: str | None = None,
     public: bool = True,
+    namespace: str = "",
+    first: str = "input",
     tensors: tuple[str | None, ...] = (),
 ):
-    """Declares an elementwise operator of two inputs, ``a`` and ``b`` in formulas. ``second`` is the
-    name of ``b`` as an argument. ``dunder="add"`` makes it Python's ``+`` with its reflected and in-place forms.
-    ``tensors``: the arguments that must be tensors; unless given, for a public operator what kinds.py says."""
+    """Declares an elementwise operator of two inputs, ``a`` and ``b`` in formulas. ``first`` and ``second`` are their
+    names as arguments. ``dunder="add"`` makes it Python's ``+`` with its reflected and in-place forms. In a
+    ``namespace`` it is a function alone. ``tensors``: the arguments that must be tensors; unless given, for a public
+    operator what kinds.py says."""
     op = Elementwise(name, ("a", "b"), (formula_a, formula_b), first_order, title, joint)
-    op.tensors = only_tensors(name, "input", second) if public else tensors
+    op.tensors = only_tensors(name, first, second) if public else tensors
     names = ("function", "method", "operator", "reflected")[: 4 if dunder else 2]
     source = _sources_of_binary(op, dunder is not None)
+    for placeholder, given in (("input", first), ("other", second)):
+        source = source if given == placeholder else re.sub(rf"\b{placeholder}\b", given, source)
     made = build(
         op,
-        source if second == "other" else re.sub(r"\bother\b", second, source),
-        f"<eager, saving {_saves(op, 'input', second)}>",
+        source,
+        f"<eager, saving {_saves(op, first, second)}>",
         names,
         code=op.code,
         call=gives_tensor(lib.tt_binary),
@@ -330,7 +342,9 @@ def binary(
     )
     for fn in made:
         fn.__doc__ = doc
-    if public:
+    if namespace:
+        publish(made[0], namespace=namespace)
+    elif public:
         publish(made[0], method=made[1])
         if inplace:
             attach_inplace(op, name, doc, second)
@@ -358,16 +372,16 @@ def without_history(kernel: str, *names: str):
     return apply
 
 
-_mul_backward, _second = gives_tensor(lib.tt_mul_backward), gives_tensor(lib.tt_second)
+_mul_backward = gives_two(lib.tt_mul_backward)
 
 
 def mul_vjp(g, a, b):
     """The gradients of ``a * b``, for derivatives that nobody derives again: ``g * b`` and ``g * a``."""
-    of_a = _mul_backward(g._h, a._h, b._h)
-    if of_a is None:
+    both = _mul_backward(g._h, a._h, b._h)
+    if both is None:
         mul = Elementwise.TABLE["mul"]
         return mul.slow((g, b)), mul.slow((g, a))
-    return of_a, _second()
+    return both
 
 
 def ternary(

@@ -14,7 +14,7 @@ from ...autograd.views import check_inplace, outrun, rebase, refresh, refuse_sav
 from ...backends.cpu import error, lib
 from ...backends.native import edges_of, has_views, versions_of
 from ...dtypes import COMPLEX, DIFFERENTIABLE
-from ...tensor import Tensor, wrap
+from ...tensor import Tensor, owned
 from .op import Op
 
 
@@ -35,7 +35,7 @@ def in_place(op: Op, out: Tensor, args: tuple, name: str, broadcasts: bool, writ
         old = alias(out)  # never ``out`` itself: a Node must not hold the tensor whose history it becomes
         saved = op.node.save(edges, out, *[old if a is out else a for a in args])
         if any(s is old for s in saved):
-            copy = wrap(lib.tt_clone(old._h))
+            copy = owned.tt_clone(old._h)
             copy._node = out._node
             saved = tuple([copy if s is old else s for s in saved])
         if inference_used[0]:

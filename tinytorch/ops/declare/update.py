@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from ...autograd.formulas import node_class, parameters
 from ...autograd.views import refresh
-from ...backends.cpu import lib
 from ...backends.native import has_views
-from ...tensor import Tensor, wrap
+from ...tensor import Tensor, owned
 from .inplace import in_place
 from .op import Op
 
@@ -30,7 +29,7 @@ def update(
         def functional(*args):
             if has_views(args):
                 refresh(*[a for a in args if isinstance(a, Tensor)])
-            out = wrap(lib.tt_clone(args[0]._h))
+            out = owned.tt_clone(args[0]._h)
             write(out._h, -1, *args[1:])
             return op.record(out, args)
 

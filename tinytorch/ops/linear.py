@@ -1,0 +1,94 @@
+"""linear and bilinear: products over the last dimension."""
+
+from __future__ import annotations
+
+from ..backends.cpu import lib
+from ..tensor import attempted
+from .declare import c_op, computed, refuse
+
+_product, _linear_weight = attempted.tt_matmul, attempted.tt_linear_weight
+_column_sums = attempted.tt_column_sums
+
+
+def _linear_x(g, weight):
+    return g @ weight
+
+
+def _rows(x):
+    return x.flatten(0, -2) if x._h.ndim > 1 else x.unsqueeze(0)
+
+
+def _linear_w(g, x):
+    return _rows(g).mT @ _rows(x)
+
+
+def _linear_b(g, bias_shape):
+    return g.sum_to_size(bias_shape)
+
+
+_linear = c_op(
+    "linear",
+    lib.tt_linear,
+    params=("x", "weight", "bias"),
+    optional=("bias",),
+    doc="x @ weight.T + bias.",
+    x=_linear_x,
+    weight=_linear_w,
+    bias=_linear_b,
+    first_order={
+        "x": lambda g, weight: computed(_product(g._h, weight._h, 0, 0), _linear_x, g, weight),
+        "weight": lambda g, x: computed(_linear_weight(g._h, x._h), _linear_w, g, x),
+        "bias": lambda g, bias_shape: (
+            computed(_column_sums(g._h, 1), _linear_b, g, bias_shape) if bias_shape else g.sum()
+        ),
+    },
+)
+
+
+def linear(input, weight, bias=None):
+    """``input @ weight.T + bias`` over the last dimension: input (*, in), weight (out, in), bias (out) or None; result
+    (*, out). Follows ``torch.nn.functional.linear``.
+
+    Args:
+        input: a tensor (*, in)
+        weight: a matrix (out, in), or a vector (in)
+        bias: a vector (out), or None
+    Returns:
+        A tensor (*, out).
+    Raises:
+        RuntimeError: sizes or dtypes do not match
+    """
+    try:
+        if weight._h.ndim == 1:
+            return _vector_weight(input, weight, bias)
+        return _linear(input, weight, bias)
+    except Exception as exc:
+        refuse(exc)
+        raise
+
+
+def _vector_weight(input, weight, bias):
+    out = input @ weight
+    return out if bias is None else out + bias
+
+
+def bilinear(input1, input2, weight, bias=None):
+    """x1^T W_k x2 + b_k for each output k: inputs (*, n) and (*, m), weight (out, n, m). Follows
+    ``torch.nn.functional.bilinear``."""
+    if input1._h.ndim != input2._h.ndim:
+        raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1._h.ndim} and {input2._h.ndim}")
+    if input1.shape[:-1] != input2.shape[:-1]:
+        raise RuntimeError(
+            f"bilinear(): input batch dimensions do not match: got {tuple(input1.shape)} and {tuple(input2.shape)}"
+        )
+    if not input1._h.ndim or weight._h.ndim < 2 or (weight._h.ndim < 3 and weight.shape[1] == input1.shape[-1]):
+        raise IndexError(
+            f"bilinear(): inputs must have a dimension and weight three, got {input1._h.ndim} and {weight._h.ndim}"
+        )
+    if weight._h.ndim != 3 or (input1.shape[-1], input2.shape[-1]) != weight.shape[1:]:
+        raise RuntimeError(
+            f"bilinear(): input sizes do not match weight of shape {tuple(weight.shape)}: got "
+            f"{tuple(input1.shape)} and {tuple(input2.shape)}"
+        )
+    rows = (input1.unsqueeze(-1) * input2.unsqueeze(-2)).flatten(-2)
+    return linear(rows, weight.flatten(1), bias)
