@@ -164,7 +164,8 @@ def package() -> str:
     for module, names in re.findall(r"^from (\.[\w.]*) import (\([^)]*\)|[^\n]*)", source, re.M):
         public += again(module, [name for name in re.findall(r"\w+", names) if name in own and name != "fuse"])
     public += again(".", ["profiler"]) + "from .fuse import _Callable\n"
-    public += "\nfuse: _Callable\nfloat = float32\nint = int32\n__version__: str\n\n"
+    public += "\nfuse: _Callable\nfloat = float32\nint = int32\nnewaxis: None\n"
+    public += "".join(f"{name}: _float\n" for name in ("e", "inf", "nan", "pi")) + "__version__: str\n\n"
     text = functions("", sorted(NAMESPACES[""]))
     return (
         HEADER.format(what="PyTorch's names.")

@@ -123,6 +123,30 @@ def max_pool2d(torch):
     return step
 
 
+@SUITE.row("batch_norm in training, 32 x 64 x 56 x 56, forward + backward", target=1.0)
+def batch_norm(torch):
+    x, g = torch.randn(32, 64, 56, 56, requires_grad=True), torch.randn(32, 64, 56, 56)
+    mean, variance = torch.zeros(64), torch.ones(64)
+    weight, bias = torch.ones(64, requires_grad=True), torch.zeros(64, requires_grad=True)
+
+    def step():
+        x.grad = weight.grad = bias.grad = None
+        torch.nn.functional.batch_norm(x, mean, variance, weight, bias, True).backward(g)
+
+    return step
+
+
+@SUITE.row("interpolate bilinear, 16 x 64 x 56 x 56 to twice the size, forward + backward", target=1.0)
+def interpolate(torch):
+    x, g = torch.randn(16, 64, 56, 56, requires_grad=True), torch.randn(16, 64, 112, 112)
+
+    def step():
+        x.grad = None
+        torch.nn.functional.interpolate(x, scale_factor=2, mode="bilinear").backward(g)
+
+    return step
+
+
 @SUITE.row("cross_entropy 4096 x 1000, forward + backward")
 def cross_entropy(torch):
     logits, target = torch.randn(4096, 1000, requires_grad=True), torch.randint(1000, (4096,))
@@ -162,6 +186,34 @@ def rfft(torch):
 def rfft_rows(torch):
     x = torch.randn(4096, 256)
     return lambda: torch.fft.rfft(x)
+
+
+def _decomposed(name, operation):
+    """Rows of ``operation(linalg, x, A)`` with x random and A positive definite. NumPy's linalg has these names."""
+
+    def definite(m, x):
+        return x @ x.swapaxes(-1, -2) / x.shape[-1] + m.eye(x.shape[-1], dtype=x.dtype)
+
+    def add(shape, said):
+        def numpy(np):
+            x = _normal(np, *shape)
+            a = definite(np, x)
+            return lambda: operation(np.linalg, x, a)
+
+        @SUITE.row(f"{name}, {said} float32", target=1.0, numpy=numpy)
+        def make(torch):
+            x = torch.randn(*shape)
+            a = definite(torch, x)
+            return lambda: operation(torch.linalg, x, a)
+
+    add((512, 512), "512 x 512")
+    add((4096, 16, 16), "4096 x (16, 16)")
+
+
+_decomposed("svd", lambda linalg, x, a: linalg.svd(x))
+_decomposed("eigh", lambda linalg, x, a: linalg.eigh(a))
+_decomposed("solve", lambda linalg, x, a: linalg.solve(a, x))
+_decomposed("cholesky", lambda linalg, x, a: linalg.cholesky(a))
 
 
 @SUITE.row("Adam step, 10M parameters in 50 tensors", optimizes=True)

@@ -47,6 +47,8 @@ CREATION = {
     "linspace": lambda m: m.linspace(0, 1, 5),
     "linspace of one": lambda m: m.linspace(3, 9, 1),
     "linspace of none": lambda m: m.linspace(3, 9, 0),
+    "linspace of integers": lambda m: m.linspace(4.3, 50, 50, dtype=m.int64),
+    "logspace of integers": lambda m: m.logspace(4.3, -3, 2, 3.0, dtype=m.int64),
     "linspace down": lambda m: m.linspace(1, -1, 4, dtype=m.float64),
     "eye": lambda m: m.eye(3),
     "eye of two sizes": lambda m: m.eye(2, 4, dtype=m.int64),

@@ -86,3 +86,67 @@ def test_copies_of_parts_and_of_complex_views():
     assert tinytorch.equal(tinytorch.view_copy(x, tinytorch.int32), x.view(tinytorch.int32))
     with pytest.raises(TypeError):
         tinytorch.view_copy(x)
+
+
+def in_place(m):
+    """Results of operators that change a tensor's shape, and its strides."""
+    x = m.arange(24.0).reshape(2, 3, 2, 2)
+    yield x.clone().as_strided_((3, 2), (2, 1), 4)
+    yield m.as_strided_(x.clone(), (3,), (5,))
+    yield m.resize_as_(x.clone(), m.empty(4, 6))
+    yield x.clone().resize_((2, 3, 2, 2), memory_format=m.channels_last)
+    like = m.empty(2, 3, 2, 2).contiguous(memory_format=m.channels_last)
+    yield x.clone().resize_as_(like, memory_format=m.preserve_format)
+    y = m.ones(4, requires_grad=True)
+    z = (y * 2).as_strided_((2, 2), (1, 2))
+    (z * m.arange(4.0).reshape(2, 2)).sum().backward()
+    yield y.grad
+
+
+def test_shapes_in_place(torch):
+    for ours, theirs in zip(in_place(tinytorch), in_place(torch)):
+        assert ours.tolist() == theirs.tolist() and ours.stride() == theirs.stride()
+
+
+def test_diagonals_filled(torch):
+    for shape, wrap in (((3, 4), False), ((7, 3), False), ((7, 3), True), ((3, 7), True), ((2, 2, 2), False)):
+        ours = tinytorch.zeros(shape).fill_diagonal_(2, wrap)
+        assert ours.tolist() == torch.zeros(shape).fill_diagonal_(2, wrap).tolist()
+    x = tinytorch.zeros(3, 3, requires_grad=True)
+    (x * 2).fill_diagonal_(5).sum().backward()
+    assert tinytorch.equal(x.grad, 2 - 2 * tinytorch.eye(3))
+    for shape in ((3,), (2, 3, 2)):
+        with pytest.raises(RuntimeError):
+            tinytorch.zeros(shape).fill_diagonal_(1)
+
+
+def test_functions_of_python():
+    x = tinytorch.arange(3.0)
+    assert x.clone().apply_(lambda a: a * a).tolist() == [0, 1, 4]
+    assert x.clone().map_(tinytorch.tensor(2.0), lambda a, b: a + b).tolist() == [2, 3, 4]
+    assert x.clone().map2_(x, x, lambda a, b, c: a + b * c).tolist() == [0, 2, 6]
+    with pytest.raises(RuntimeError):
+        tinytorch.ones(2, requires_grad=True).apply_(abs)
+    with pytest.raises(TypeError):
+        x.map_(x.double(), max)
+    assert tinytorch.is_nonzero(x[1]) and not tinytorch.is_nonzero(x[:1])
+    with pytest.raises(RuntimeError):
+        tinytorch.is_nonzero(x)
+
+
+INTEGERS = {
+    "sum_to_size": lambda m: (m.ones(2, 3, dtype=m.bool).sum_to_size(3), m.ones((), dtype=m.int8).sum_to_size(())),
+    "hardtanh": lambda m: m.nn.functional.hardtanh(m.arange(-3, 3), -1.9, 1.9),
+    "relu6": lambda m: m.nn.functional.relu6(m.arange(12).to(m.uint8)),
+    "pow by a tensor": lambda m: (m.pow(m.tensor([2, 1, -1]), m.tensor(-1)), 2 ** m.tensor(-1)),
+    "nuclear norm": lambda m: m.norm(m.arange(12.0).reshape(2, 2, 3), "nuc", (0, 2), True),
+    "feature_alpha_dropout": lambda m: m.nn.functional.feature_alpha_dropout(m.ones(5), 0.5),
+}
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_results_are_pytorchs(torch, name):
+    ours, theirs = (r if isinstance(r, tuple) else (r,) for r in (INTEGERS[name](tinytorch), INTEGERS[name](torch)))
+    for a, b in zip(ours, theirs):
+        assert a.dtype.name == str(b.dtype).removeprefix("torch.") and a.shape == b.shape
+        assert a.tolist() == pytest.approx(b.tolist()) if a.ndim < 2 else torch.allclose(torch.tensor(a.tolist()), b)

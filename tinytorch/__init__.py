@@ -6,6 +6,7 @@ change in any version.
 """
 
 from importlib import import_module as _import_module
+from math import e, inf, nan, pi
 
 from . import (
     _C,
@@ -27,6 +28,7 @@ from . import (
     return_types,
     serialization,
     signal,
+    sparse,
     special,
     storage,
     utils,
@@ -78,7 +80,17 @@ from .dtypes import (
     uint8,
 )
 from .generator import Generator, default_generator
-from .layouts import channels_last, channels_last_3d, contiguous_format, layout, memory_format, preserve_format, strided
+from .layouts import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    layout,
+    memory_format,
+    preserve_format,
+    sparse_coo,
+    sparse_csr,
+    strided,
+)
 from .ops.declare import name_methods as _name_methods
 from .printing import set_printoptions
 from .serialization import load, save
@@ -87,6 +99,7 @@ from .tensor import Tensor
 
 float = float32  # noqa: A001 (torch's name)
 int = int32  # noqa: A001
+newaxis = None
 globals().update(ops.FUNCTIONS)
 _name_methods()
 
@@ -95,16 +108,16 @@ __all__ = [
     "Generator", "OutOfMemoryError", "Size", "Tensor", "TypedStorage", "UntypedStorage", "__version__",
     "are_deterministic_algorithms_enabled", "autograd", "bfloat16", "bool", "cdouble", "cfloat", "channels_last",
     "channels_last_3d", "complex128", "complex64", "config", "contiguous_format", "cpu", "cuda", "default_generator",
-    "device", "double", "dtype", "enable_grad", "fft", "finfo", "float", "float16", "float32", "float64", "func",
+    "device", "double", "dtype", "e", "enable_grad", "fft", "finfo", "float", "float16", "float32", "float64", "func",
     "fuse", "get_default_device", "get_default_dtype", "get_deterministic_debug_mode", "get_float32_matmul_precision",
-    "get_num_threads", "half", "iinfo", "inference_mode", "int", "int16", "int32", "int64", "int8",
-    "is_anomaly_check_nan_enabled", "is_anomaly_enabled",
-    "is_deterministic_algorithms_warn_only_enabled", "is_grad_enabled", "is_inference_mode_enabled", "layout", "linalg",
-    "load", "long", "memory_format", "multiprocessing", "nn", "no_grad", "optim", "overrides", "preserve_format",
-    "profiler", "random", "return_types", "save", "serialization", "set_default_device", "set_default_dtype",
+    "get_num_threads", "half", "iinfo", "inf", "inference_mode", "int", "int16", "int32", "int64", "int8",
+    "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_deterministic_algorithms_warn_only_enabled",
+    "is_grad_enabled", "is_inference_mode_enabled", "layout", "linalg", "load", "long", "memory_format",
+    "multiprocessing", "nan", "newaxis", "nn", "no_grad", "optim", "overrides", "pi", "preserve_format", "profiler",
+    "random", "return_types", "save", "serialization", "set_default_device", "set_default_dtype",
     "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_grad_enabled", "set_num_threads",
-    "set_printoptions", "short", "signal", "special", "storage", "strided", "uint8", "use_deterministic_algorithms",
-    "utils", *ops.FUNCTIONS,
+    "set_printoptions", "short", "signal", "sparse", "sparse_coo", "sparse_csr", "special", "storage",
+    "strided", "uint8", "use_deterministic_algorithms", "utils", *ops.FUNCTIONS,
 ]  # fmt: skip
 
 

@@ -21,7 +21,7 @@ class memory_format:
 
 
 class layout(memory_format):
-    """The kind of storage; there is only ``strided``."""
+    """How elements are stored: ``strided``, or sparse (ops/sparse.py). Follows ``torch.layout``."""
 
     __slots__ = ()
 
@@ -31,6 +31,7 @@ contiguous_format = memory_format("contiguous_format")
 channels_last = memory_format("channels_last")
 channels_last_3d = memory_format("channels_last_3d")
 strided = layout("strided")
+sparse_coo, sparse_csr = layout("sparse_coo"), layout("sparse_csr")
 
 
 memory_format.__new__ = no_more  # these are all

@@ -156,13 +156,18 @@ def tensor_text(t, values: np.ndarray, contents: str | None = None) -> str:
         notes.append(f"grad_fn=<{node}>")
     elif t.requires_grad:
         notes.append("requires_grad=True")
-    text = prefix + body
+    return with_notes(prefix + body, notes, indent)
+
+
+def with_notes(text: str, notes: list[str], indent: int, new_line: bool = False) -> str:
+    """The text, with the notes behind it, in lines that break where PyTorch breaks them; ``new_line``: the first note
+    begins one."""
     used = len(text) - text.rfind("\n") + 1
     for note in notes:
-        width = len(note.replace("tinytorch.", "torch."))  # lines break where PyTorch breaks them
-        if used + width + 2 > options.linewidth:
+        width = len(note.replace("tinytorch.", "torch."))
+        if new_line or used + width + 2 > options.linewidth:
             text += ",\n" + " " * indent + note
-            used = indent + width
+            used, new_line = indent + width, False
         else:
             text += ", " + note
             used += width + 2

@@ -9,6 +9,7 @@ from .backends.cpu import error, ffi, lib
 from .backends.native import TensorBase, dtype_of, owned_array, owned_result, owned_results, owner
 from .devices import CPU, device_of
 from .dtypes import Size
+from .layouts import layout, strided
 
 _DEVICE = lib.TT_FLAG_DEVICE
 _unpack = ffi.unpack
@@ -150,6 +151,21 @@ class Tensor(TensorBase):
     def is_signed(self) -> bool:
         """Has the dtype negative numbers?"""
         return self.dtype.is_signed
+
+    @property
+    def layout(self) -> layout:
+        """How the elements are stored: ``strided``; otherwise of sparse tensors."""
+        return strided
+
+    @property
+    def is_sparse(self) -> bool:
+        """Is the layout ``sparse_coo``?"""
+        return False
+
+    @property
+    def is_sparse_csr(self) -> bool:
+        """Is the layout ``sparse_csr``?"""
+        return False
 
     @property
     def is_cuda(self) -> bool:

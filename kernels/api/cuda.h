@@ -34,6 +34,15 @@ typedef struct tt_gemm {
     int32_t align; /* binary logarithms of the alignment of a, b, c, bias in bytes, 4 bits each */
 } tt_gemm;
 
+/* A Fourier transform of each row, without a scale: all that the choice of a plan depends on, without gaps between the
+ * fields. From real numbers, or to them, the other side has the first half. */
+typedef struct tt_transform {
+    int64_t size, rows; /* of the transform */
+    int64_t in_stride, in_step, out_stride, out_step; /* in elements: from number to number, and from row to row */
+    int32_t in_dtype, out_dtype;
+    int32_t forward, unused; /* is the exponent's sign -? */
+} tt_transform;
+
 /* What tt_cuda_copy's `wait` says of the CPU's memory: it may change when the call returns (it is pageable, and the driver
  * has taken the values by then), when the copy is done, which is to be waited for, or whenever: the caller sees to it. */
 enum { TT_TAKEN = 0, TT_WAIT, TT_LEFT };

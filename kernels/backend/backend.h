@@ -19,9 +19,11 @@
 #include "backend/random.h"
 #include "backend/recurrent.h"
 #include "backend/reduction.h"
+#include "backend/resample.h"
 #include "backend/rows.h"
 #include "backend/scan.h"
 #include "backend/sorting.h"
+#include "backend/sparse.h"
 #include "backend/windows.h"
 
 typedef struct tt_backend {
@@ -118,6 +120,8 @@ typedef struct tt_backend {
     bool (*attention_backward)(const tt_attention_work *w);
     /* pooling: w->to, dense in the order of w->from; operands of any layout */
     bool (*pool)(const tt_pool_work *w);
+    /* images: w->to, likewise; floating dtypes */
+    bool (*resample)(const tt_resample_work *w);
 
     /* layers of recurrent networks: w->y, w->c and w->saved; the gradients from these */
     bool (*recurrent)(const tt_recurrent_work *w);
@@ -129,6 +133,10 @@ typedef struct tt_backend {
     /* Fourier transforms of float32, float64 and their complex dtypes: from real numbers to complex ones (the first half
      * of the conjugate pairs, or all), between complex ones, or from that half to real ones */
     bool (*fft)(const tt_fft_work *w);
+
+    /* products with sparse matrices: into w->a, or into w->values */
+    bool (*sparse_product)(const tt_sparse_work *w);
+    bool (*sparse_dots)(const tt_sparse_work *w);
 
     /* n kernels of a fused program, which may run side by side. base: of each storage; compiled: where they are */
     bool (*run_kernels)(const tt_kernel *k, int n, char *const *base, const tt_number *numbers, bool compiled);

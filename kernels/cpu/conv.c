@@ -141,10 +141,42 @@ static void phase_axis(const tt_conv_work *w, int d, int64_t phase, tt_conv_axis
     x->spacing = -(dilation / divisor);
 }
 
+/* Planes of groups of one channel, in parts of `out_block` lines of `in_block` places, for which a first-level cache has
+ * room with all that they see of the source. A single line's taps may be anywhere. */
+static void divide_planes(tt_correlation *c, int size) {
+    const tt_conv_axis *x = c->axis;
+    c->in_block = least(x[2].places, 1024);
+    int64_t line = (c->in_block * x[2].step + 64) * most(1, x[0].taps) * size, spacing = x[1].spacing;
+    int64_t room = STRIP_BYTES / line - 1 - (x[1].taps - 1) * (spacing < 0 ? -spacing : spacing);
+    int64_t lines = room < 0 || !x[1].taps ? 1 : room / x[1].step + 1;
+    c->out_block = most(1, least(x[1].places, lines));
+}
+
+/* A correlation of groups of one channel. */
+static bool run_depthwise(tt_correlation *c, const tt_conv_loops *loops, int size) {
+    int64_t lanes = loops->tile_columns / 3, all = c->batch * c->places;
+    if (c->last) {
+        c->packed = tt_scratch(c->taps * up(c->groups, lanes) * lanes * size + 1);
+        if (!c->packed) return false;
+        tt_parallel(c->groups, most(1, GRAIN / (c->taps + 1)), loops->pack_depthwise, c);
+        c->block = most(1, GRAIN / (c->groups * (c->taps + 4)));
+        tt_parallel(up(all, c->block), 1, loops->depthwise[1], c);
+        tt_scratch_free(c->packed);
+    } else {
+        divide_planes(c, size);
+        int64_t parts = c->axis[0].places * up(c->axis[1].places, c->out_block) * up(c->axis[2].places, c->in_block);
+        int64_t work = c->out_block * c->in_block * (c->taps + 4);
+        tt_parallel(c->batch * c->groups * parts, most(1, GRAIN / work), loops->depthwise[0], c);
+    }
+    if (c->failed) tt_fail(TT_OUT_OF_MEMORY, "out of memory for lines of a convolution");
+    return !c->failed;
+}
+
 /* One correlation: packs the weight, and shares tasks out. */
 static bool run(tt_correlation *c, const tt_conv_loops *loops, int size) {
     int64_t columns = loops->tile_columns, all = c->batch * c->places;
     if (!all) return true;
+    if (c->in == 1 && c->out == 1) return run_depthwise(c, loops, size);
     int64_t by = c->last ? columns : loops->tile_rows, packed_blocks = up(c->out, by);
     int64_t most_rows = STRIP_BYTES / (columns * size);
     c->slice = c->rows ? up(c->rows, up(c->rows, most_rows)) : 1;
@@ -182,9 +214,11 @@ static bool run_phases(const tt_conv_work *w, tt_correlation *c, const tt_conv_l
     return true;
 }
 
-/* The gradient of weight: `c` is the correlation that makes the result, whose gradient is the target. */
+/* The gradient of weight: `c` is the correlation that makes the result, whose gradient is the target. The places are
+ * divided into parts where there are too few other tasks. */
 static bool run_weight(tt_correlation *c, const tt_conv_loops *loops, int size) {
-    int64_t columns = loops->tile_columns, all = c->batch * c->places;
+    int64_t columns = loops->tile_columns, all = c->batch * c->places, tasks, unit;
+    bool depthwise = c->in == 1 && c->out == 1;
     c->slice = STRIP_BYTES / (columns * size);
     c->slice = most(1, least(c->slice, up(all, 16) * 16));
     c->out_block = least(4, up(c->out, columns)) * columns;
@@ -192,15 +226,19 @@ static bool run_weight(tt_correlation *c, const tt_conv_loops *loops, int size) 
     c->in_block = most(1, least(c->in, 288 / c->taps));
     c->in_block = up(c->in, up(c->in, c->in_block));
     c->in_blocks = up(c->in, c->in_block);
-    int64_t tasks = c->groups * c->out_blocks * c->in_blocks, slices = up(all, c->slice);
-    c->parts = most(1, least(up(TASKS / 2, tasks), slices / 4));
-    c->block = most(1, up(slices, c->parts)) * c->slice;
+    if (!depthwise) tasks = c->groups * c->out_blocks * c->in_blocks, unit = c->slice;
+    else if (c->last) tasks = up(c->groups, columns / 3 * 4), unit = 64;
+    else tasks = c->groups, unit = most(1, c->places), divide_planes(c, size);
+    int64_t units = up(all, unit);
+    c->parts = most(1, least(up(TASKS / 2, tasks), depthwise && !c->last ? units : units / 4));
+    c->block = most(1, up(units, c->parts)) * unit;
     c->parts = most(1, up(all, c->block));
-    int64_t elements = c->groups * c->out * c->rows;
+    int64_t elements = c->groups * c->out * c->rows, block = least(c->block, all);
     c->packed = NULL;
     if (c->parts > 1 && !(c->packed = tt_scratch(c->parts * elements * size))) return false;
-    int64_t work = least(c->block, all) * least(c->out_block, c->out) * least(c->in_block, c->in) * c->taps + 1;
-    tt_parallel(c->parts * tasks, most(1, GRAIN / work), loops->weigh[c->last], c);
+    int64_t work = block * least(c->out_block, c->out) * least(c->in_block, c->in) * c->taps + 1;
+    tt_parallel(c->parts * tasks, most(1, GRAIN / work), (depthwise ? loops->weigh_depthwise : loops->weigh)[c->last],
+                c);
     if (c->packed && !c->failed)
         tt_parallel(c->groups * c->out, most(1, GRAIN / (c->parts * c->rows + 1)), loops->add_parts, c);
     tt_scratch_free(c->packed);

@@ -49,13 +49,16 @@ void tt_conv_locate(const tt_correlation *c, int64_t first, int64_t n, tt_conv_p
 /* The offset of row t's tap in the source, and its indices */
 int64_t tt_conv_tap(const tt_correlation *c, int64_t t, int64_t *index);
 
-/* What an instruction set provides, for one type of elements: all are to be shared out by tt_parallel. */
+/* What an instruction set provides, for one type of elements: all are to be shared out by tt_parallel. Of two functions the
+ * second is for channels that lie next to each other. */
 typedef struct {
     int64_t tile_rows, tile_columns;
     tt_range_fn pack; /* blocks of the weight: groups x blocks of tile_rows, or tile_columns if `last` */
-    tt_range_fn correlate[2]; /* tasks: groups x out_blocks x blocks; [last] */
+    tt_range_fn correlate[2]; /* tasks: groups x out_blocks x blocks */
     tt_range_fn weigh[2]; /* tasks: parts x groups x in_blocks x out_blocks */
     tt_range_fn add_parts; /* rows of the weight's gradient: groups x out */
+    /* groups of one channel: groups; planes x blocks, or blocks of places; parts x groups, or x 4 vectors of them */
+    tt_range_fn pack_depthwise, depthwise[2], weigh_depthwise[2];
 } tt_conv_loops;
 
 typedef struct {

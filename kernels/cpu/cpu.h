@@ -13,7 +13,8 @@
     X(scan) X(sort) X(move_indexed) X(nonzero) X(repeat_positions) X(groups) X(search) X(isin) X(extremes) \
     X(histogram) X(one_hot) X(add_at) X(rearrange) X(zero_triangle) X(random) X(dropout) X(multinomial) \
     X(permutation) X(range) X(update) X(product) X(attention) X(attention_backward) \
-    X(recurrent) X(recurrent_backward) X(decompose) X(fft) X(pool) X(conv) X(unfold) X(run_kernels)
+    X(decompose) X(fft) X(pool) X(resample) X(conv) X(unfold) X(recurrent) X(recurrent_backward) \
+    X(sparse_product) X(sparse_dots) X(run_kernels)
 /* clang-format on */
 #define TT_DECLARE(entry) TT_ENTRY_TYPE(entry) tt_cpu_##entry;
 TT_CPU_ENTRIES(TT_DECLARE)

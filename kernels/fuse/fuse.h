@@ -76,7 +76,7 @@ enum {
 #define TT_WORD_SHAPE 1
 #define TT_WORD_RECIPE (1 << 25)
 
-/* record.c */
+/* trace.c */
 /* Launching runs Python, and Python may run anything: is this thread in the midst of running this very trace? Then its
  * lock is held here already. */
 bool tt_fuse_running(const tt_trace *t);
@@ -97,6 +97,13 @@ int tt_fuse_join(void);
 bool tt_may_submit_jobs(void); /* may a call hand work over as a job? As far as modes and threads go: core/jobs.h */
 int64_t tt_fuse_setting(int setting);
 void tt_fuse_count(int what, int64_t by);
+/* Runs what is pending; on failure it stays pending. The lock is held; call tt_notify without it. */
+bool tt_trace_run(tt_trace *t, int reason);
+bool tt_trace_flush(tt_trace *t, int reason); /* takes the lock */
+/* Runs the trace that a storage is lazy in, which may be another thread's. */
+bool tt_flush_storage(tt_storage *s, bool write, int reason);
+
+/* record.c; the lock is held: */
 bool tt_trace_room(tt_trace *t, int64_t words);
 bool tt_record_copy(tt_array *out, tt_array *a);
 bool tt_record_op(int op, int dtype, tt_array *out, int n, tt_array *const *in);

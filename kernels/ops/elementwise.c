@@ -51,7 +51,7 @@ static int common_dtype(int op, int n, tt_array *const *in) {
             if (!(in[k]->flags & TT_FLAG_WEAK)) tensors[count++] = in[k];
         if (count && tt_is_integral(result_type(count, tensors))) dtype = result_type(count, tensors);
     }
-    if (n > 1 && op == TT_OP_pow && tt_is_integral(dtype) && in[1]->ndim == 0 && !in[1]->storage->device &&
+    if (n > 1 && op == TT_OP_pow && tt_is_integral(dtype) && in[1]->flags & TT_FLAG_WEAK &&
         tt_kind_of(in[1]->dtype) == TT_KIND_INT) {
         int64_t exponent;
         tt_isa->casts[in[1]->dtype][TT_I64](&exponent, in[1]->data, 1);
@@ -66,6 +66,12 @@ static int common_dtype(int op, int n, tt_array *const *in) {
                                       "are trying to invert a mask, use the `~` or `logical_not()` operator instead.");
             return -1;
         }
+    if (op == TT_OP_neg && dtype == TT_BOOL) {
+        tt_fail(TT_RUNTIME_ERROR,
+                "neg: Negation, the `-` operator, on a bool tensor is not supported. If you are trying "
+                "to invert a mask, use the `~` or `logical_not()` operator instead.");
+        return -1;
+    }
     if (!tt_isa->ops[op][tt_compute_dtype(dtype)]) {
         tt_fail(TT_NOT_IMPLEMENTED, "%s: not implemented for '%s'", tt_ops[op].name, tt_dtype_names[dtype]);
         return -1;

@@ -69,3 +69,14 @@ tt_array *tt_join(int n, tt_array **in, int dim, int dtype, int stack) {
     }
     return out;
 }
+
+tt_array *tt_join_plain(int n, tt_array **in, int dim, int stack) {
+    if (n < 1) return tt_decline();
+    int ndim = in[0]->ndim + (stack ? 1 : 0), dtype = in[0]->dtype;
+    if (dim < -ndim || dim >= ndim) return tt_decline();
+    for (int k = 0; k < n; k++) {
+        if (!stack && in[k]->ndim == 1 && !in[k]->numel) return tt_decline();
+        if (in[k]->dtype != dtype) dtype = tt_promote(dtype, in[k]->dtype);
+    }
+    return tt_join(n, in, dim < 0 ? dim + ndim : dim, dtype, stack);
+}

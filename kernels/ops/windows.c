@@ -1,44 +1,7 @@
 /* Pooling: the layout is found, and the result allocated in it. */
 #include "api/windows.h"
 #include "backend/backend.h"
-#include <string.h>
-
-/* Do the channels of (batch, channels, *spatial) lie closest together, and would PyTorch say so? */
-static bool channels_are_last(const tt_array *a, int dims) {
-    int64_t least = 0;
-    if (dims < 2 || a->ndim != dims + 2 || a->flags & TT_FLAG_CONTIGUOUS) return false;
-    for (int k = 0; k < a->ndim; k++) {
-        int d = k == 0 ? 1 : k < a->ndim - 1 ? a->ndim - k : 0;
-        if (!a->shape[d] || a->strides[d] < least || (d == 0 && least == a->strides[1])) return false;
-        least = a->strides[d] * (a->shape[d] > 1 ? a->shape[d] : 1);
-    }
-    return true;
-}
-
-/* A view of (batch, channels, *spatial) as (batch, *spatial, channels). */
-static tt_array *channels_last(tt_array *a) {
-    int64_t shape[5], strides[5];
-    for (int d = 0; d < a->ndim; d++) {
-        int from = d == 0 ? 0 : d == a->ndim - 1 ? 1 : d + 1;
-        shape[d] = a->shape[from];
-        strides[d] = a->strides[from];
-    }
-    return tt_view(a, a->ndim, shape, strides, tt_offset(a));
-}
-
-static tt_array *made(const tt_array *like, int dtype, int dims, const int64_t *sizes, bool last) {
-    int64_t shape[5], strides[5], step = 1;
-    int n = like->ndim;
-    memcpy(shape, like->shape, sizeof(int64_t) * (size_t)(n - dims));
-    memcpy(shape + n - dims, sizes, sizeof(int64_t) * (size_t)dims);
-    if (!last) return tt_empty(dtype, n, shape);
-    for (int k = 0; k < n; k++) {
-        int d = k == 0 ? 1 : k < n - 1 ? n - k : 0;
-        strides[d] = step;
-        step *= shape[d] > 1 ? shape[d] : 1;
-    }
-    return tt_empty_strided(dtype, n, shape, strides);
-}
+#include "ops/layout.h"
 
 /* Runs the work on views as the backend wants them. */
 static bool run(const char *op, tt_pool_work *w, bool last, int dims) {
@@ -51,7 +14,7 @@ static bool run(const char *op, tt_pool_work *w, bool last, int dims) {
         w->out *= w->axes[k].out;
     }
     for (int k = 0; last && k < 3; k++)
-        if (*operands[k] && (ok = ok && (views[k] = channels_last(*operands[k])))) *operands[k] = views[k];
+        if (*operands[k] && (ok = ok && (views[k] = tt_channels_last(*operands[k])))) *operands[k] = views[k];
     ok = ok && TT_WORK(op, pool, w);
     for (int k = 0; k < 3; k++)
         if (views[k]) tt_free(views[k]);
@@ -93,10 +56,10 @@ static tt_array *pool(const char *op, tt_pool_work w, tt_array *x, int dims, int
     if (!tt_ready(x) || (w.starts && !tt_ready(w.starts))) return tt_decline();
     if (!usable(op, x, dims) || !set_axes(op, &w, dims, x->shape + x->ndim - dims, spec, NULL)) return NULL;
     for (int d = 0; d < dims; d++) sizes[d] = spec[5 * d + 4];
-    bool last = !w.starts && channels_are_last(x, dims);
+    bool last = !w.starts && tt_channels_are_last(x, dims);
     w.from = x;
-    w.to = made(x, x->dtype, dims, sizes, last);
-    w.index = w.to && index ? made(x, TT_I64, dims, sizes, last) : NULL;
+    w.to = tt_spatial(x, x->dtype, dims, sizes, last);
+    w.index = w.to && index ? tt_spatial(x, TT_I64, dims, sizes, last) : NULL;
     tt_array *out = w.to, *places = w.index;
     if (out && (places || !index) && (!out->numel || run(op, &w, last, dims))) {
         if (index) *index = places;
@@ -125,8 +88,8 @@ static tt_array *backward(const char *op, tt_pool_work w, tt_array *g, int dims,
     for (int k = 0; k < dims; k++)
         if (w.axes[3 - dims + k].out != g->shape[g->ndim - dims + k])
             return tt_fail(TT_RUNTIME_ERROR, "%s: the gradient's shape does not fit", op);
-    bool last = channels_are_last(w.index ? w.index : g, dims);
-    tt_array *to = w.to = made(g, g->dtype, dims, sizes, last);
+    bool last = tt_channels_are_last(w.index ? w.index : g, dims);
+    tt_array *to = w.to = tt_spatial(g, g->dtype, dims, sizes, last);
     w.from = g;
     if (!to || !to->numel || run(op, &w, last, dims)) return to;
     tt_free(to);

@@ -42,6 +42,7 @@ OTHER_NAMES = {
     "reshape": {("ViewBackward0", "ReshapeAliasBackward0")},
     "rot90": {("FlipBackward0", "Rot90Backward0")},
     "rsub": {("SubBackward0", "RsubBackward0")},
+    "__rsub__": {("SubBackward0", "RsubBackward0")},
     "scatter": {("ScatterBackward0", "ScatterBackward1")},  # a number
     "scatter_reduce": {("ScatterAddBackward0", "ScatterReduceBackward0")},
     "sort": {("SortBackward0", "SortBackward1")},  # stable=True
@@ -54,6 +55,7 @@ OTHER_NAMES = {
 
 # Operators that keep more than PyTorch's, and why.
 MORE_BYTES = {
+    "__rdiv__": "a division, where PyTorch multiplies by the reciprocal",
     "binary_cross_entropy_with_logits": "with pos_weight, a composition",
     "bilinear": "a composition, where PyTorch has a kernel",
     "combinations": "the places, 8 bytes each, instead of a mask",

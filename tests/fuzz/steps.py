@@ -63,6 +63,18 @@ def several():
     return [t.item() for t in found]
 
 
+def layers():
+    """Convolutions, pooling, resampling, blocks of images, attention, a transform: forward and back."""
+    x = data(2, 3, 8, 8).requires_grad_()
+    y = F.max_pool2d(F.conv2d(x, data(4, 3, 3, 3), padding=1), 2, return_indices=True)[0]
+    y = F.interpolate(F.avg_pool2d(y, 2), size=(6, 6), mode="bilinear")
+    heads = F.unfold(y, 3).reshape(2, 4, 9, 16)
+    y = F.scaled_dot_product_attention(heads, heads, heads)
+    y = tt.fft.irfft(tt.fft.rfft(F.layer_norm(y, (16,)).tanh()) * 0.5)
+    y.pow(2).sum().backward()
+    return [y.sum().item(), *x.grad.flatten().tolist()[::17]]
+
+
 def plain():
     """Operators with a fast path in C, of which another is the general one."""
     a, b = PLAIN
@@ -72,5 +84,5 @@ def plain():
 PLAIN = data(90, 90), data(90, 90) + 1
 
 
-STEPS = {f.__name__: f for f in (train, fused, second, several)}
+STEPS = {f.__name__: f for f in (train, fused, second, several, layers)}
 EVERY = STEPS | {"plain": plain}

@@ -22,7 +22,7 @@ from tinytorch.backends.cpu import ffi
 from tinytorch.backends.cuda import runtime
 from tinytorch.backends.cuda.source import kernels_folder
 
-from . import products
+from . import products, transforms
 
 HERE = pathlib.Path(__file__).resolve().parent
 WAITS = re.compile(r"__sync|__shfl|__ballot|__any_sync|__all_sync")
@@ -242,6 +242,13 @@ class Emulator:
         given = ffi.new("tt_gemm *", problem[0])
         factors = [ffi.new("char[]", ffi.buffer(ffi.cast("char *", f), 16)[:]) for f in (alpha, beta)]
         self._tell(stream, "gemm", lambda: products.multiply(given, a, b, c, out, bias, *factors))
+        return 0
+
+    def transform(self, device: int, problem, a, out, stream) -> int:
+        if self.idle:
+            return 0
+        given = ffi.new("tt_transform *", problem[0])
+        self._tell(stream, "fft", lambda: transforms.transform(given, a, out))
         return 0
 
     def _tell(self, stream, name: str, work) -> None:

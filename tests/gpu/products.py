@@ -15,7 +15,7 @@ _TYPES = {
 }
 
 
-def _read(pointer, dtype: int, shape, strides) -> np.ndarray:
+def read(pointer, dtype: int, shape, strides) -> np.ndarray:
     """A view of memory; strides in elements."""
     kind = np.dtype(_TYPES[dtype])
     reach = 1 + sum((n - 1) * step for n, step in zip(shape, strides))
@@ -44,8 +44,8 @@ def multiply(p, a, b, c, out, bias, alpha, beta) -> None:
     assert p.m > 0 and p.n > 0 and p.k > 0 and p.count > 0
     for shift, pointer in zip((0, 4, 8, 8, 12), (a, b, c, out, bias)):
         assert not int(ffi.cast("intptr_t", pointer)) % (1 << (p.align >> shift & 15)) or pointer == ffi.NULL
-    left = _read(a, p.dtype, (p.count, *((p.k, p.m) if p.trans & 1 else (p.m, p.k))), (p.step_a, p.lda, 1))
-    right = _read(b, p.dtype, (p.count, *((p.n, p.k) if p.trans & 2 else (p.k, p.n))), (p.step_b, p.ldb, 1))
+    left = read(a, p.dtype, (p.count, *((p.k, p.m) if p.trans & 1 else (p.m, p.k))), (p.step_a, p.lda, 1))
+    right = read(b, p.dtype, (p.count, *((p.n, p.k) if p.trans & 2 else (p.k, p.n))), (p.step_b, p.ldb, 1))
     assert p.lda >= left.shape[2] and p.ldb >= right.shape[2]
     left, right = _wide(left, p.dtype), _wide(right, p.dtype)
     shape, strides = (p.count, p.m, p.n), (p.m * p.n, p.n, 1)
@@ -55,7 +55,7 @@ def multiply(p, a, b, c, out, bias, alpha, beta) -> None:
     with np.errstate(all="ignore"):
         made = factor * left @ right
         if keep:
-            made = made + keep * _wide(_read(c, p.dtype, shape, strides), p.dtype)
+            made = made + keep * _wide(read(c, p.dtype, shape, strides), p.dtype)
         if p.bias:
-            made = made + _wide(_read(bias, p.dtype, (p.n,), (1,)), p.dtype)
-    _read(out, p.dtype, shape, strides)[...] = _narrow(made, p.dtype)
+            made = made + _wide(read(bias, p.dtype, (p.n,), (1,)), p.dtype)
+    read(out, p.dtype, shape, strides)[...] = _narrow(made, p.dtype)

@@ -1,5 +1,7 @@
 """Indexing, joining, rearranging, sorting and counting on a device: the CPU's bits, the same every run."""
 
+import math
+
 import numpy as np
 import pytest
 import tinytorch as tt
@@ -279,6 +281,18 @@ def test_searches():
     agree(lambda s, v: tt.searchsorted(s, v, right=True), sorted_rows, floats(7, 9))
     agree(lambda s, v: tt.bucketize(v, s, out_int32=True), sorted_rows[0], floats(3, 9))
     agree(lambda x, y: tt.isin(x, y), rounded(20, 4), rounded(5000)[:9])
+    with_nan = tt.cat([sorted_rows[0], tt.tensor([math.inf, math.nan, math.nan])])  # NaN stands behind all numbers
+    sought = tt.tensor([math.nan, math.inf, -math.inf, 0.0])
+    for right in (False, True):
+        agree(lambda s, v, right=right: tt.searchsorted(s, v, right=right), with_nan, sought)
+
+
+def test_the_first_index_beyond_the_end():
+    for index in (4, -5):
+        x, at = floats(4, 3).cuda(), tt.tensor([0, index]).cuda()
+        with pytest.raises(IndexError, match=f"index {index}"):
+            x[at].cpu()
+    assert x[tt.tensor([3, -4]).cuda()].shape == (2, 3)
 
 
 @pytest.mark.parametrize("shape, order, dim", [((3, 40), (1, 0), 0), ((3, 4, 5), (2, 0, 1), 1), ((3, 3000), (1, 0), 0)])

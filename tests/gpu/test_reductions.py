@@ -249,6 +249,14 @@ def test_rows_of_several_blocks(gpu, start, stop):
     compare(lambda x: (x[:, start:stop].sum(1), *x[:, start:stop].max(1)), x)
 
 
+@pytest.mark.parametrize("blocks", [128, 129, 133])
+def test_rows_of_many_blocks(gpu, blocks):
+    """The partial results of more blocks than the lanes of a warp hold are joined in memory."""
+    x = numbers(2, blocks * BLOCK - 5)
+    compare(lambda x: x.softmax(1), x)
+    compare(lambda x: functional.layer_norm(x, x.shape[1:]), x)
+
+
 @pytest.mark.parametrize("dtype", [tinytorch.float32, tinytorch.float16, tinytorch.int8])
 def test_blocks_within_a_dimension(gpu, dtype):
     """Of several dimensions, in the innermost of which whole blocks lie together."""

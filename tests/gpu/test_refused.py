@@ -32,9 +32,3 @@ def test_convolutions_on_a_device_are_refused(gpu):
         tt.conv1d(x, w)
     with pytest.raises(RuntimeError, match="convolution: .*on the same device"):
         tt.conv1d(x, w.cpu())
-
-
-def test_transforms_are_refused(gpu):
-    for name in ("rfft", "fft", "ihfft", "rfftn"):
-        with pytest.raises(NotImplementedError, match="not implemented on"):
-            getattr(tt.fft, name)(tt.ones(4, device="cuda"))

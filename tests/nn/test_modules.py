@@ -206,11 +206,38 @@ LAYERS = {
         floats(3, 5, 6),
     ),
 }
+for n in (1, 2, 3):
+    GRID = floats(2, 4, *(5, 6, 4)[:n])
+    LAYERS |= {
+        f"Conv{n}d": (lambda m, n=n: getattr(m.nn, f"Conv{n}d")(4, 6, 3, padding=1), GRID),
+        f"Conv{n}d, groups": (
+            lambda m, n=n: getattr(m.nn, f"Conv{n}d")(4, 6, 2, 2, "valid", groups=2, bias=False),
+            GRID,
+        ),
+        f"Conv{n}d, same": (
+            lambda m, n=n: getattr(m.nn, f"Conv{n}d")(4, 2, 3, dilation=2, padding="same", padding_mode="circular"),
+            GRID,
+        ),
+        f"Conv{n}d, reflected": (
+            lambda m, n=n: getattr(m.nn, f"Conv{n}d")(4, 2, 3, 2, 1, padding_mode="reflect"),
+            GRID,
+        ),
+        f"ConvTranspose{n}d": (lambda m, n=n: getattr(m.nn, f"ConvTranspose{n}d")(4, 6, 3), GRID),
+        f"ConvTranspose{n}d, wider": (
+            lambda m, n=n: getattr(m.nn, f"ConvTranspose{n}d")(4, 6, 3, 2, 1, 1, 2, False),
+            GRID[0],
+        ),
+    }
+LAYERS |= {
+    "Unfold": (lambda m: m.nn.Unfold((2, 3), 1, 1, 2), floats(2, 4, 5, 6)),
+    "Fold": (lambda m: m.nn.Fold((4, 5), (2, 3), padding=1), floats(2, 12, 25)),
+}
 # Tested by themselves: containers and parameters (test_module.py).
 ELSEWHERE = {
+    "Buffer",
+    "LinearCrossEntropyOptions",
     "RNNBase",
     "RNNCellBase",
-    "Buffer",
     "Module",
     "ModuleDict",
     "ModuleList",
@@ -271,7 +298,8 @@ def test_every_module_and_function_is_in_a_table():
     missing = set(nn.__all__) - ELSEWHERE - {name.partition(",")[0] for name in LAYERS}
     assert not missing, missing
     entries = {op.name.removeprefix("F.") for op in OPS}
-    missing = set(F.__all__) - entries - set(RANDOM) - {"gumbel_softmax"}
+    with_indices = {f"{name}_with_indices" for name in entries}
+    missing = set(F.__all__) - entries - with_indices - set(RANDOM) - {"gumbel_softmax"}
     assert not missing, missing
 
 

@@ -12,7 +12,12 @@ FAMILIES = [importlib.import_module(f"optable.{m.name}") for m in pkgutil.iter_m
 OPS = tuple(op for family in FAMILIES for op in family.OPS)
 
 # Further names of the same functions, where they have no entry of their own.
-ALIASES = {other: op.name for op in DECLARED.values() for other in op.aliases if other not in {o.name for o in OPS}}
+ALIASES = {
+    other: op.name
+    for op in DECLARED.values()
+    for other in op.aliases
+    if other not in {o.name for o in OPS} and not other.endswith("_")
+}
 
 __all__ = ["ALIASES", "OPS", "Op", "Sample", "Spec", "WITHOUT_ENTRY", "make"]
 

@@ -38,7 +38,7 @@ ANY = (S(T(5)), S(T(2, 3, 4), dim=(0, 2, 1)), S(T(2, 3, 4), s=3), S(T(2, 3, 4), 
 
 
 def transform(name, samples, **how):
-    return Op(f"fft.{name}", tuple(samples), call=call_of(f"fft.{name}"), dtypes=TAKEN, cpu=True, **how)
+    return Op(f"fft.{name}", tuple(samples), call=call_of(f"fft.{name}"), dtypes=TAKEN, **how)
 
 
 def call_of(name):
@@ -85,7 +85,6 @@ OPS = (
         dtypes=("float32", "float64"),
         method=True,
         composite=True,
-        cpu=True,
     ),
     Op(
         "istft",
@@ -93,7 +92,6 @@ OPS = (
         call=lambda m, x, *args, **kw: m.istft(m.complex(x, x.flip(0) * 0.5), *args, **kw),
         dtypes=("float32", "float64"),
         composite=True,
-        cpu=True,
     ),
     Op(
         "istft_of_frames",
@@ -105,7 +103,6 @@ OPS = (
         call=lambda m, x, w, **kw: m.istft(m.complex(x, x.flip(0) * 0.5), window=w, **kw),
         dtypes=("float32", "float64"),
         composite=True,
-        cpu=True,
     ),
     *(
         Op(

@@ -114,6 +114,35 @@ LOSSES = (
         ),
         **STEPS,
     ),
+    fn(
+        "multilabel_margin_loss",
+        (
+            *reduced(T(2, 3), T(2, 3, dtype="int64", values=(2, 0, -1, 1, -1, 0))),
+            S(T(4), T(4, dtype="int64", values=(3, 1, -1, 2))),
+            S(T(2, 3, layout="transposed"), T(2, 3, dtype="int64", values=(0, 1, 2, -1, 0, 1)), reduction="none"),
+        ),
+        dtypes=("float32", "float64"),
+        composite=True,
+    ),
+    fn(
+        "ctc_loss",
+        # The gradient is that for log-probabilities of log_softmax: finite differences are others.
+        tuple(
+            rough(S(T(5, 2, 4), targets, (5, 4), (3, 2), **how))
+            for targets in (
+                T(2, 3, dtype="int64", values=(1, 2, 2, 3, 1, 0)),
+                T(5, dtype="int64", values=(1, 2, 2, 3, 1)),
+            )
+            for how in ({"reduction": "mean"}, {"reduction": "sum", "zero_infinity": True}, {"reduction": "none"})
+        )
+        + (
+            rough(S(T(3, 4), T(2, dtype="int64", values=(0, 3)), (3,), (2,), blank=1)),
+            rough(S(T(2, 2, 4), T(2, 2, dtype="int64", values=(1, 1, 3, 2)), (2, 2), (2, 0), zero_infinity=True)),
+        ),
+        dtypes=("float32", "float64"),
+        composite=True,
+        twice=False,
+    ),
     fn("soft_margin_loss", (*reduced(PAIR, SIGNS), S(T(2, 3, layout="transposed"), SIGNS)), **STEPS),
     fn("hinge_embedding_loss", (*reduced(PAIR, SIGNS), *reduced(PAIR, SIGNS, margin=0.5)), **STEPS),
     fn(

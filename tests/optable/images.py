@@ -1,7 +1,8 @@
 """What networks do with images: normalisation over batches, shuffled pixels, resampling."""
 
-from optable.core import Op, S, T, rough
+from optable.core import Op, S, T, only, rough
 from optable.nn import fn, functional
+from optable.windows import channels_last
 
 CHANNELS = T(3, low=0.5, high=2)
 MEAN, VARIANCE = T(3, grad=False), T(3, low=0.5, high=2, grad=False)
@@ -98,4 +99,91 @@ SHUFFLES = (
     ),
 )
 
-OPS = BATCHES + SHUFFLES
+L1, L2, L3 = T(2, 2, 5), T(1, 2, 4, 5), T(1, 2, 3, 2, 4)
+RESAMPLING = (
+    fn(
+        "interpolate",
+        (
+            *(
+                S(t, **where, mode=mode)
+                for mode in ("nearest", "nearest-exact", "area")
+                for t, where in ((L1, {"size": 7}), (L2, {"scale_factor": (1.6, 0.7)}), (L3, {"size": (2, 5, 3)}))
+            ),
+            S(L2, None, 2.0),
+            *(
+                S(t, **where, mode=mode, align_corners=align)
+                for align in (False, True)
+                for mode, t in (("linear", L1), ("bilinear", L2), ("trilinear", L3), ("bicubic", L2))
+                for where in ({"size": (7, 3, 4)[: len(t.shape) - 2]}, {"scale_factor": 1.6})
+            ),
+            S(L2, scale_factor=(0.6, 1.7), mode="bilinear", recompute_scale_factor=True),
+            *only(
+                ("float32", "float64"),
+                *(
+                    S(t, size, mode=mode, antialias=True, align_corners=align)
+                    for mode, align in (("bilinear", False), ("bicubic", False), ("bilinear", True))
+                    for t, size in ((T(1, 2, 7, 8), (3, 4)), (L2, (9, 2)))
+                ),
+            ),
+            S(T(2, 3, 2, 4, layout="transposed"), (3, 5), mode="bilinear"),
+        ),
+        half_ulps=8,
+        cpu=True,
+        composite=True,
+    ),
+    Op(
+        "F.interpolate(channels_last)",
+        tuple(
+            S(t, scale_factor=factor, mode=mode)
+            for mode in ("bilinear", "bicubic", "nearest")
+            for t, factor in ((T(2, 3, 4, 5), 1.7), (T(1, 70, 5, 4), 0.6))
+        ),
+        call=channels_last("interpolate"),
+        dtypes=("float32", "float64"),
+        composite=True,
+        cpu=True,
+    ),
+    Op(
+        "F.interpolate(uint8)",
+        tuple(
+            S(T(1, 2, 4, 5, dtype="uint8", low=0, high=255), (7, 3), mode=mode) for mode in ("nearest", "nearest-exact")
+        ),
+        call=functional("interpolate"),
+        dtypes=("float32",),
+        composite=True,
+        cpu=True,
+    ),
+)
+
+GRID, GRID3 = T(1, 3, 2, 2, low=-1.3, high=1.3), T(1, 2, 3, 2, 3, low=-1.3, high=1.3)
+PLACES = (
+    fn(
+        "grid_sample",
+        (
+            *(
+                S(T(1, 2, 4, 5), GRID, mode, padding, align)
+                for mode in ("bilinear", "nearest", "bicubic")
+                for padding in ("zeros", "border", "reflection")
+                for align in (False, True)
+            ),
+            *(
+                S(T(1, 2, 3, 2, 4), GRID3, mode, padding, align)
+                for mode, padding, align in (("bilinear", "zeros", True), ("nearest", "border", False))
+            ),
+            S(T(1, 2, 3, 2, 4), GRID3, padding_mode="reflection"),
+            S(T(1, 2, 4, 5, layout="transposed"), T(1, 3, 2, 2, layout="transposed", low=-1, high=1)),
+        ),
+        # torch knows no second derivative. In half types the places themselves are rounded.
+        twice=False,
+        dtypes=("float32", "float64"),
+        composite=True,
+    ),
+    fn(
+        "affine_grid",
+        (S(T(2, 2, 3), (2, 1, 3, 4), False), S(T(1, 2, 3), (1, 2, 1, 3), True), S(T(1, 3, 4), (1, 1, 2, 3, 2), False)),
+        dtypes=("float32", "float64"),
+        composite=True,
+    ),
+)
+
+OPS = BATCHES + SHUFFLES + RESAMPLING + PLACES

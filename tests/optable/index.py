@@ -129,6 +129,7 @@ INDEXING = (
         (
             S(T(4, 3), 0, index(2, 3, size=4)),
             S(T(4, 3), 1, index(4, 2, size=3)),
+            S(T(5), 0, T(2, 0, dtype="uint8")),
             S(T(4, 3), -1, index(2, 5, size=3)),
             S(T(3), 0, index(4, size=3)),
             S(T(), 0, index(size=1)),
@@ -142,6 +143,7 @@ INDEXING = (
         "take_along_dim",
         (
             S(T(4, 3), index(4, 2, size=3), 1),
+            S(T(4, 3), T(1, 2, dtype="int64", values=(-1, 7)), 1),
             S(T(4, 3), index(1, 3, size=4), 0),
             S(T(4, 3), index(5, size=12)),
             S(T(4, 3, layout="transposed"), index(4, 2, size=3), dim=-1),

@@ -51,7 +51,7 @@ JOINS = (
     Op("diag_embed", (S(T(2, 3)), S(T(2, 3), 1), S(T(2, 3), 0, 0, 2)), method=True),
     Op(
         "repeat_interleave",
-        (S(T(2, 3), 2), S(T(2, 3), 2, 1), S(T(3), T(3, dtype="int64", values=(1, 0, 2)))),
+        (S(T(2, 3), 2), S(T(2, 3), 2, 1), S(T(), 2), S(T(3), T(3, dtype="int64", values=(1, 0, 2)))),
         method=True,
     ),
 )
@@ -186,7 +186,13 @@ PRODUCTS = (
     Op("cross", (S(T(2, 3), T(2, 3)), S(T(3, 2), T(3, 2), dim=0)), half_ulps=4, method=True, dtypes=NUMBERS),
     Op(
         "tensordot",
-        (S(T(2, 3), T(3, 4), 1), S(T(2, 3, 4), T(3, 4, 2), 2), S(T(2, 3), T(2, 3), ([0], [0]))),
+        (
+            S(T(2, 3), T(3, 4), 1),
+            S(T(2, 3, 4), T(3, 4, 2), 2),
+            S(T(2, 3), T(2, 3), ([0], [0])),
+            S(T(1, 2), T(3, 2), ([0], [0])),
+            S(T(2, 3, 1), T(1, 2, 3), ((0, 2), (1, 2))),
+        ),
         dtypes=NUMBERS,
     ),
 )

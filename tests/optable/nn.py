@@ -147,6 +147,7 @@ LAYERS = (
             rough(S(index(0, size=5), T(5, 2))),
             rough(S(index(6, size=5), T(5, 2), padding_idx=1)),
             S(index(3, size=4), T(4, 3, layout="transposed")),
+            rough(S(index(9, size=4), T(4, 3), padding_idx=1, scale_grad_by_freq=True)),
             S(T(3, dtype="int32", low=0, high=5), T(5, 2)),
         ),
         dtypes=DTYPES,
@@ -240,6 +241,7 @@ DISTANCES = (
             # torch's derivative takes no notice of a norm below eps.
             S(T(2, 3, grad=False), T(2, 3, grad=False), eps=1e3),
             S(T(3, 1, 4), T(2, 4), -1),
+            *only(("float32", "float64"), S(T(1, 2, 3), T(2, 1, 3), dim=-2)),
             S(T(3), T(3), 0),
             rough(S(T(0, 3), T(0, 3))),
             # In float16 eps is 0, and the result NaN in torch too.
@@ -278,4 +280,25 @@ DISTANCES = (
     ),
 )
 
-OPS = LAYERS + ACTIVATIONS + NORMS + DISTANCES
+BAG = T(6, dtype="int64", values=(0, 2, 1, 2, 3, 0))
+BAGS = (
+    fn(
+        "embedding_bag",
+        (
+            *(
+                S(BAG, T(4, 3, distinct=True), T(3, dtype="int64", values=(0, 2, 2)), mode=mode)
+                for mode in ("sum", "mean", "max")
+            ),
+            *(
+                S(T(2, 3, dtype="int64", values=(0, 1, 1, 3, 2, 1)), T(4, 2, distinct=True), mode=mode, padding_idx=1)
+                for mode in ("sum", "mean", "max")
+            ),
+            S(BAG, T(4, 3), T(2, dtype="int64", values=(0, 4)), mode="sum", per_sample_weights=T(6)),
+            S(BAG, T(4, 3), T(3, dtype="int64", values=(0, 1, 6)), include_last_offset=True),
+        ),
+        half_ulps=16,
+        composite=True,
+    ),
+)
+
+OPS = BAGS + LAYERS + ACTIVATIONS + NORMS + DISTANCES

@@ -246,6 +246,16 @@ OPERATORS = (
         dtypes=NUMBERS,
         more=(*WITH_SCALARS, *SCALAR_FIRST),
     ),
+    *(
+        operator(f"__{name}__", lambda x, y, name=name: getattr(x, f"__{name}__")(y), more=(S(T(2, 3), 2),), **how)
+        for name, how in (
+            ("radd", {}),
+            ("rmul", {}),
+            ("rsub", {"dtypes": NUMBERS}),
+            ("rdiv", {"domain": (0.5, 2.5), "int_domain": (1, 5)}),
+            ("rand", {"dtypes": INTEGRAL, "grad": False}),
+        )
+    ),
     operator("-x", lambda x: -x, samples=UNARY, dtypes=NUMBERS),
     operator("+x", lambda x: +x, samples=UNARY, dtypes=NUMBERS),
     operator("abs(x)", lambda x: abs(x), samples=UNARY, dtypes=NUMBERS),

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from optable.core import ONE, Op, S, T
+from optable.core import ONE, Op, S, T, rough
 
 EVERY = tuple(S(t) for t in ONE)
 
@@ -250,6 +250,7 @@ VIEWS = (
             S(T(4), (3,), (0,)),
             S(T(3), (), ()),
             S(T(3, 4), (2, 2), (1, 2), storage_offset=1),
+            rough(S(T(5, layout="offset"), (2, 2), (1, 2), storage_offset=0)),  # beyond the input
         ),
         method=True,
         view=True,
@@ -319,6 +320,8 @@ MOVES = (
         "tile",
         (
             S(T(2, 3), (2,)),
+            S(T(2, 3), ()),
+            S(T(), ()),
             S(T(2, 3), (2, 2)),
             S(T(3), (2, 1, 2)),
             S(T(), (3,)),

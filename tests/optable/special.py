@@ -153,6 +153,7 @@ WITHOUT_ENTRY = {
     "get_rng_state", "set_rng_state", "manual_seed", "initial_seed", "seed",
     "rand_like", "randn_like", "randint_like", "is_tensor", "is_storage", "numel", "equal", "allclose", "is_same_size",
     "is_floating_point", "is_complex", "is_conj", "is_neg", "view_as_real", "view_as_complex", "imag",
+    "is_nonzero", "is_signed", "is_inference", "get_device", "resize_as_",
     "empty_permuted", "view_as_real_copy", "view_as_complex_copy",
     "result_type", "promote_types", "can_cast", "broadcast_shapes",
 }  # fmt: skip

@@ -17,6 +17,7 @@ from sys import getrefcount
 from ..backends.cpu import lib
 from ..backends.native import nodes_on_path, with_history
 from ..dtypes import float32
+from ..layouts import strided
 from ..tensor import Tensor, attempted, owned
 from .modes import DEFAULT, PARTIAL, QUIET, current, modes
 from .node import FREED, AccumulateGrad, Extra, Node, Port, describe, last_write, need_extra, new_alias, unpack
@@ -261,7 +262,12 @@ def accumulate(node: AccumulateGrad, g: Tensor, create_graph: bool) -> None:
     elif create_graph:
         t._grad = old + g
     else:
-        old.add_(g)
+        try:
+            old.add_(g)
+        except RuntimeError:
+            if old.layout is g.layout:
+                raise
+            t._grad = old + g if old.layout is strided else g + old  # one of them is sparse
     if node.post_accumulate:
         for hook in list(node.post_accumulate.values()):
             if hook(t) is not None:
@@ -270,6 +276,8 @@ def accumulate(node: AccumulateGrad, g: Tensor, create_graph: bool) -> None:
 
 def in_layout_of(t: Tensor, g: Tensor, fresh: bool) -> Tensor:
     """``g`` in the layout of the leaf ``t``: its strides where it is dense, else row-major. A copy unless ``fresh``."""
+    if g.layout is not strided:
+        return g if fresh else g.clone()
     if not t._h.flags & _CONTIGUOUS:
         steps = sorted([(step, n) for step, n in zip(t.stride(), t.shape) if n != 1])
         numel = 1

@@ -15,7 +15,6 @@ from ..ops.activation import (
     hardsigmoid,
     hardswish,
     hardtanh,
-    implicit_dim,
     leaky_relu,
     logsigmoid,
     mish,
@@ -24,15 +23,12 @@ from ..ops.activation import (
     relu6,
     selu,
     silu,
-    softmin,
     softplus,
     softshrink,
     softsign,
     tanhshrink,
     threshold,
 )
-from ..ops.activation import log_softmax as _log_softmax
-from ..ops.activation import softmax as _softmax
 from ..ops.attention import scaled_dot_product_attention
 from ..ops.class_loss import cross_entropy, nll_loss
 from ..ops.conv import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
@@ -40,6 +36,7 @@ from ..ops.conv import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2
 from ..ops.distance import pdist
 from ..ops.gather import embedding as _rows
 from ..ops.linear import bilinear, linear
+from ..ops.sparse_embedding import sparse_embedding as _sparse_rows
 from ..ops.linear_cross_entropy import linear_cross_entropy
 from ..ops.loss import (
     binary_cross_entropy,
@@ -53,6 +50,7 @@ from ..ops.loss import (
     margin_ranking_loss,
     mse_loss,
     multi_margin_loss,
+    multilabel_margin_loss,
     multilabel_soft_margin_loss,
     pairwise_distance,
     poisson_nll_loss,
@@ -97,10 +95,18 @@ from ..ops.pooling import (
     max_unpool3d,
 )
 from ..ops.rearrange import one_hot
+from ..ops.bags import embedding_bag
+from ..ops.bags import shorten as _shorten
 from ..ops.batch_norm import batch_norm, instance_norm, local_response_norm
 from ..ops.shuffle import pixel_shuffle, pixel_unshuffle, channel_shuffle
 from ..ops.unfold import fold, unfold
-from ..tensor import Tensor
+from ..ops.softmax import implicit_dim, softmin
+from ..ops.softmax import log_softmax as _log_softmax
+from ..ops.softmax import softmax as _softmax
+from ..ops.interpolate import interpolate, upsample, upsample_nearest, upsample_bilinear
+from ..ops.grid_sample import grid_sample, affine_grid
+from ..ops.ctc import ctc_loss
+from ..tensor import FUNCTIONS
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -112,6 +118,7 @@ __all__ = [
     "adaptive_max_pool2d_with_indices",
     "adaptive_max_pool3d",
     "adaptive_max_pool3d_with_indices",
+    "affine_grid",
     "alpha_dropout",
     "avg_pool1d",
     "avg_pool2d",
@@ -131,12 +138,14 @@ __all__ = [
     "cosine_embedding_loss",
     "cosine_similarity",
     "cross_entropy",
+    "ctc_loss",
     "dropout",
     "dropout1d",
     "dropout2d",
     "dropout3d",
     "elu",
     "embedding",
+    "embedding_bag",
     "feature_alpha_dropout",
     "fold",
     "fractional_max_pool2d",
@@ -146,6 +155,7 @@ __all__ = [
     "gaussian_nll_loss",
     "gelu",
     "glu",
+    "grid_sample",
     "group_norm",
     "gumbel_softmax",
     "hardshrink",
@@ -155,6 +165,7 @@ __all__ = [
     "hinge_embedding_loss",
     "huber_loss",
     "instance_norm",
+    "interpolate",
     "kl_div",
     "l1_loss",
     "layer_norm",
@@ -181,6 +192,7 @@ __all__ = [
     "mse_loss",
     "multi_head_attention_forward",
     "multi_margin_loss",
+    "multilabel_margin_loss",
     "multilabel_soft_margin_loss",
     "nll_loss",
     "normalize",
@@ -213,6 +225,9 @@ __all__ = [
     "triplet_margin_loss",
     "triplet_margin_with_distance_loss",
     "unfold",
+    "upsample",
+    "upsample_bilinear",
+    "upsample_nearest",
 ]
 
 
@@ -346,9 +361,10 @@ def alpha_dropout(input, p=0.5, training=False, inplace=False):
 
 def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
     """alpha_dropout of whole channels (dimension 1). Follows ``torch.nn.functional.feature_alpha_dropout``."""
-    if input._h.ndim < 2:
+    if input._h.ndim < 2 and training and 0 < p < 1:
         raise RuntimeError("feature_alpha_dropout: Feature dropout requires at least 2 dimensions in the input")
-    return _alpha_dropout("feature_alpha_dropout", input, p, training, inplace, _one_per_channel(input, 2))
+    pattern = input if input._h.ndim < 2 else _one_per_channel(input, 2)
+    return _alpha_dropout("feature_alpha_dropout", input, p, training, inplace, pattern)
 
 
 # Random activations.
@@ -357,6 +373,8 @@ def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
 def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
     """leaky_relu whose slopes are drawn from [lower, upper) in training, else their mean. Follows
     ``torch.nn.functional.rrelu``."""
+    if lower > upper:
+        raise RuntimeError(f"rrelu: lower bound {lower} should be less than or equal to the upper bound {upper}")
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
     slopes = input.detach().clone().uniform_(lower, upper)
@@ -391,15 +409,16 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
         max_norm: the largest norm that a row may have: longer ones are shortened in place
         norm_type: the order of that norm
         scale_grad_by_freq: whether to divide a row's gradient by how often it occurs
-        sparse: taken as in PyTorch; gradients are dense
+        sparse: whether the gradient of ``weight`` is sparse
     Returns:
         A tensor (*, d), where * is the shape of ``input``.
     Raises:
         IndexError: a number is out of range
+        NotImplementedError: a sparse gradient of a computed ``weight``, or with ``scale_grad_by_freq``
     """
     try:
-        if scale_grad_by_freq or sparse:
-            raise NotImplementedError("embedding: scale_grad_by_freq and sparse gradients are not available")
+        if sparse and scale_grad_by_freq:
+            raise NotImplementedError("embedding: scale_grad_by_freq is not available for sparse gradients")
         if padding_idx is not None and not weight._h.ndim:
             raise IndexError("embedding: weight should have 2 dimensions, got 0")
         n = weight._h.shape[0] if weight._h.ndim else 0
@@ -407,18 +426,15 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
             raise AssertionError("Padding_idx must be within num_embeddings")
         if max_norm is not None:
             _shorten(weight.detach(), input, max_norm, norm_type)
-        return _rows(weight, input, None if padding_idx is None else padding_idx % n)
+        padding_idx = None if padding_idx is None else padding_idx % n
+        if sparse and weight.requires_grad:
+            if not weight.is_leaf:
+                raise NotImplementedError("embedding: sparse gradients are implemented for leaves alone")
+            return _sparse_rows(weight, input, padding_idx)
+        return _rows(weight, input, padding_idx, scale_grad_by_freq)
     except Exception as exc:
         _declare.refuse(exc)
         raise
-
-
-def _shorten(weight: Tensor, input: Tensor, max_norm, norm_type) -> None:
-    """Scales the rows that are used to a norm of at most ``max_norm``."""
-    used = input.reshape(-1).unique()
-    rows = weight.index_select(0, used)
-    norms = rows.norm(norm_type, 1, True)
-    weight.index_copy_(0, used, _select(norms > max_norm, rows * (max_norm / (norms + 1e-7)), rows))
 
 
 def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
@@ -452,6 +468,8 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
         RuntimeError: the shapes do not broadcast
     """
     _declare.real_only("cosine_similarity", x1, x2)
+    if x1.shape != x2.shape:
+        x1, x2 = FUNCTIONS["broadcast_tensors"](x1, x2)
     n1, n2 = x1.norm(2, dim, keepdim=True), x2.norm(2, dim, keepdim=True)
     return (x1 / n1.clamp_min(eps) * (x2 / n2.clamp_min(eps))).sum(dim)
 

@@ -8,22 +8,23 @@ from ..types import Number, _bool, _dtype, _float, _int
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
     "adaptive_max_pool1d_with_indices", "adaptive_max_pool2d", "adaptive_max_pool2d_with_indices",
-    "adaptive_max_pool3d", "adaptive_max_pool3d_with_indices", "alpha_dropout", "avg_pool1d", "avg_pool2d",
-    "avg_pool3d", "batch_norm", "bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu",
-    "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
-    "cosine_embedding_loss", "cosine_similarity", "cross_entropy", "dropout", "dropout1d", "dropout2d", "dropout3d",
-    "elu", "embedding", "feature_alpha_dropout", "fold", "fractional_max_pool2d", "fractional_max_pool2d_with_indices",
-    "fractional_max_pool3d", "fractional_max_pool3d_with_indices", "gaussian_nll_loss", "gelu", "glu", "group_norm",
-    "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss", "huber_loss",
-    "instance_norm", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "linear", "linear_cross_entropy",
-    "local_response_norm", "log_softmax", "logsigmoid", "lp_pool1d", "lp_pool2d", "lp_pool3d", "margin_ranking_loss",
-    "max_pool1d", "max_pool1d_with_indices", "max_pool2d", "max_pool2d_with_indices", "max_pool3d",
-    "max_pool3d_with_indices", "max_unpool1d", "max_unpool2d", "max_unpool3d", "mish", "mse_loss",
-    "multi_head_attention_forward", "multi_margin_loss", "multilabel_soft_margin_loss", "nll_loss", "normalize",
-    "one_hot", "pad", "pairwise_distance", "pdist", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "prelu",
-    "relu", "relu6", "rms_norm", "rrelu", "scaled_dot_product_attention", "selu", "sigmoid", "silu", "smooth_l1_loss",
-    "soft_margin_loss", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold",
-    "triplet_margin_loss", "triplet_margin_with_distance_loss", "unfold",
+    "adaptive_max_pool3d", "adaptive_max_pool3d_with_indices", "affine_grid", "alpha_dropout", "avg_pool1d",
+    "avg_pool2d", "avg_pool3d", "batch_norm", "bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits",
+    "celu", "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+    "cosine_embedding_loss", "cosine_similarity", "cross_entropy", "ctc_loss", "dropout", "dropout1d", "dropout2d",
+    "dropout3d", "elu", "embedding", "embedding_bag", "feature_alpha_dropout", "fold", "fractional_max_pool2d",
+    "fractional_max_pool2d_with_indices", "fractional_max_pool3d", "fractional_max_pool3d_with_indices",
+    "gaussian_nll_loss", "gelu", "glu", "grid_sample", "group_norm", "gumbel_softmax", "hardshrink", "hardsigmoid",
+    "hardswish", "hardtanh", "hinge_embedding_loss", "huber_loss", "instance_norm", "interpolate", "kl_div", "l1_loss",
+    "layer_norm", "leaky_relu", "linear", "linear_cross_entropy", "local_response_norm", "log_softmax", "logsigmoid",
+    "lp_pool1d", "lp_pool2d", "lp_pool3d", "margin_ranking_loss", "max_pool1d", "max_pool1d_with_indices", "max_pool2d",
+    "max_pool2d_with_indices", "max_pool3d", "max_pool3d_with_indices", "max_unpool1d", "max_unpool2d", "max_unpool3d",
+    "mish", "mse_loss", "multi_head_attention_forward", "multi_margin_loss", "multilabel_margin_loss",
+    "multilabel_soft_margin_loss", "nll_loss", "normalize", "one_hot", "pad", "pairwise_distance", "pdist",
+    "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "prelu", "relu", "relu6", "rms_norm", "rrelu",
+    "scaled_dot_product_attention", "selu", "sigmoid", "silu", "smooth_l1_loss", "soft_margin_loss", "softmax",
+    "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold", "triplet_margin_loss",
+    "triplet_margin_with_distance_loss", "unfold", "upsample", "upsample_bilinear", "upsample_nearest",
 ]
 
 def adaptive_avg_pool1d(input: Tensor, output_size: _int | Sequence[_int | None]) -> Tensor: ...
@@ -47,6 +48,7 @@ def adaptive_max_pool3d(
 def adaptive_max_pool3d_with_indices(
     input: Tensor, output_size: _int | Sequence[_int | None], return_indices: _bool = False,
 ) -> Tensor: ...
+def affine_grid(theta: Tensor, size: Sequence[_int], align_corners: _bool | None = None) -> Tensor: ...
 def alpha_dropout(input: Tensor, p: _float = 0.5, training: _bool = False, inplace: _bool = False) -> Tensor: ...
 def avg_pool1d(
     input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None,
@@ -116,6 +118,11 @@ def cross_entropy(
     ignore_index: _int = -100, reduce: _bool | None = None, reduction: str = 'mean',
     label_smoothing: _float = 0.0,
 ) -> Tensor: ...
+def ctc_loss(
+    log_probs: Tensor, targets: Tensor, input_lengths: Tensor | Sequence[_int],
+    target_lengths: Tensor | Sequence[_int], blank: _int = 0, reduction: str = 'mean',
+    zero_infinity: _bool = False,
+) -> Tensor: ...
 def dropout(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _bool = False) -> Tensor: ...
 def dropout1d(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _bool = False) -> Tensor: ...
 def dropout2d(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _bool = False) -> Tensor: ...
@@ -124,6 +131,12 @@ def elu(input: Tensor, alpha: _float = 1.0, inplace: _bool = False) -> Tensor: .
 def embedding(
     input: Tensor, weight: Tensor, padding_idx: _int | None = None, max_norm: _float | None = None,
     norm_type: _float = 2.0, scale_grad_by_freq: _bool = False, sparse: _bool = False,
+) -> Tensor: ...
+def embedding_bag(
+    input: Tensor, weight: Tensor, offsets: Tensor | None = None, max_norm: _float | None = None,
+    norm_type: _float = 2, scale_grad_by_freq: _bool = False, mode: str = 'mean', sparse: _bool = False,
+    per_sample_weights: Tensor | None = None, include_last_offset: _bool = False,
+    padding_idx: _int | None = None,
 ) -> Tensor: ...
 def feature_alpha_dropout(
     input: Tensor, p: _float = 0.5, training: _bool = False, inplace: _bool = False,
@@ -158,6 +171,10 @@ def gaussian_nll_loss(
 ) -> Tensor: ...
 def gelu(input: Tensor, *, approximate: str = 'none') -> Tensor: ...
 def glu(input: Tensor, dim: _int = -1) -> Tensor: ...
+def grid_sample(
+    input: Tensor, grid: Tensor, mode: str = 'bilinear', padding_mode: str = 'zeros',
+    align_corners: _bool | None = None,
+) -> Tensor: ...
 def group_norm(
     input: Tensor, num_groups: _int, weight: Tensor | None = None, bias: Tensor | None = None,
     eps: _float = 1e-05, cudnn_enabled: _bool = True,
@@ -180,6 +197,11 @@ def instance_norm(
     input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None,
     weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: _bool = True,
     momentum: _float = 0.1, eps: _float = 1e-05,
+) -> Tensor: ...
+def interpolate(
+    input: Tensor, size: _int | Sequence[_int] | None = None,
+    scale_factor: _float | Sequence[_float] | None = None, mode: str = 'nearest',
+    align_corners: _bool | None = None, recompute_scale_factor: _bool | None = None, antialias: _bool = False,
 ) -> Tensor: ...
 def kl_div(
     input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: _bool | None = None,
@@ -287,6 +309,10 @@ def multi_margin_loss(
     input: Tensor, target: Tensor, p: _float = 1, margin: _float = 1.0, weight: Tensor | None = None,
     size_average: _bool | None = None, reduce: _bool | None = None, reduction: str = 'mean',
 ) -> Tensor: ...
+def multilabel_margin_loss(
+    input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: _bool | None = None,
+    reduction: str = 'mean',
+) -> Tensor: ...
 def multilabel_soft_margin_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: _bool | None = None,
     reduce: _bool | None = None, reduction: str = 'mean',
@@ -359,4 +385,17 @@ def triplet_margin_with_distance_loss(
 def unfold(
     input: Tensor, kernel_size: _int | Sequence[_int], dilation: _int | Sequence[_int] = 1,
     padding: _int | Sequence[_int] = 0, stride: _int | Sequence[_int] = 1,
+) -> Tensor: ...
+def upsample(
+    input: Tensor, size: _int | Sequence[_int] | None = None,
+    scale_factor: _float | Sequence[_float] | None = None, mode: str = 'nearest',
+    align_corners: _bool | None = None,
+) -> Tensor: ...
+def upsample_bilinear(
+    input: Tensor, size: _int | Sequence[_int] | None = None,
+    scale_factor: _float | Sequence[_float] | None = None,
+) -> Tensor: ...
+def upsample_nearest(
+    input: Tensor, size: _int | Sequence[_int] | None = None,
+    scale_factor: _float | Sequence[_float] | None = None,
 ) -> Tensor: ...

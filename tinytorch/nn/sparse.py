@@ -13,7 +13,8 @@ from .parameter import Parameter
 
 class Embedding(Module):
     """A table of ``num_embeddings`` vectors: integers of any shape to (*, embedding_dim). The vector at ``padding_idx``
-    starts as zeros and has no gradient. Follows ``torch.nn.Embedding``; sparse gradients are not supported."""
+    starts as zeros and has no gradient. With ``sparse`` the table's gradient is sparse. Follows
+    ``torch.nn.Embedding``."""
 
     def __init__(
         self,

@@ -299,6 +299,12 @@ def positive(input):
 Tensor.__pos__ = Tensor.positive
 
 
+@method
+def __rdiv__(self, other):
+    """``other / self``: the name in Python 2."""
+    return _div(other, self)
+
+
 @composite
 def deg2rad(input):
     """Degrees as radians."""
@@ -356,6 +362,14 @@ def square(input, *, out=None):
     except Exception as exc:
         refuse(exc)
         raise
+
+
+@both(kind="update")
+def square_(input):
+    """``square`` in place."""
+    if isinstance(input, Tensor) and input.dtype is _bool:
+        raise RuntimeError("square_: result type int64 can't be cast to the desired output type bool")
+    return _square.op.into(input, (input,), "square_")
 
 
 # Other names of the same operators.

@@ -14,8 +14,8 @@ from ..dtypes import ALL, FLOATING
 from ..dtypes import bool as bool_
 from ..dtypes import float32
 from ..generator import pointer
-from ..tensor import Tensor, wrap
-from .activation import _softmax
+from ..tensor import Tensor, gives_array, gives_two, owned
+from .softmax import _softmax
 from .convert import in_dtype
 from .declare import primitive
 from .dropout import dropped
@@ -62,12 +62,16 @@ def _composed(query, key, value, mask, scale: float, causal: bool, p: float):
     return in_dtype((dropped(weights, p) if p > 0 else weights) @ value, dtype)
 
 
+_forward, _backward = gives_two(lib.tt_attention), gives_array(lib.tt_attention_backward)
+
+
 def _drawn(weights, keep: float, seed: int, draw: int):
     """What the kernel has multiplied ``weights`` by, to drop some: the same numbers of the stream."""
-    kept = lib.tt_empty(weights._h.dtype, weights._h.ndim, tuple(weights.shape))
-    if kept and lib.tt_random(kept, _MASK, ffi.new("tt_generator *", (seed, draw)), keep, 1 / keep if keep else 0, -1):
+    kept = owned.tt_empty(weights._h.dtype, weights._h.ndim, tuple(weights.shape))
+    stream = ffi.new("tt_generator *", (seed, draw))
+    if lib.tt_random(kept._h, _MASK, stream, keep, 1 / keep if keep else 0, -1) < 0:
         raise error(OP)
-    return wrap(kept)
+    return kept
 
 
 def _formula(g, query, key, value, mask, how, edges):
@@ -91,11 +95,9 @@ def _formula(g, query, key, value, mask, how, edges):
 
 
 def _first_order(g, query, key, value, mask, how, out, lse, edges):
-    grads = ffi.new("tt_array *[3]")
     operands = g._h, query._h, key._h, value._h, out._h, lse._h, NULL if mask is None else mask._h
-    if lib.tt_attention_backward(*operands, *how, grads) < 0:
-        return _formula(g, query, key, value, mask, how, edges)
-    return [wrap(h) for h in grads]
+    grads = _backward(*operands, *how, ffi.new("tt_array *[3]"))
+    return _formula(g, query, key, value, mask, how, edges) if grads is None else grads
 
 
 @primitive(
@@ -106,10 +108,10 @@ def _first_order(g, query, key, value, mask, how, out, lse, edges):
     first_order=_first_order,
 )
 def _in_tiles(query, key, value, mask, how):
-    h = lib.tt_attention(query._h, key._h, value._h, NULL if mask is None else mask._h, *how)
-    if not h:
+    both = _forward(query._h, key._h, value._h, NULL if mask is None else mask._h, *how)
+    if both is None:
         raise error(OP)
-    return wrap(h), wrap(lib.tt_second())
+    return both
 
 
 def _in_four_dimensions(x: Tensor) -> Tensor:

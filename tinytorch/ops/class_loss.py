@@ -11,7 +11,7 @@ import math
 from ..backends.cpu import error, ffi, lib
 from ..dtypes import FLOATING, int64
 from ..tensor import attempted, gives_tensors, owned
-from .activation import _log_softmax, _softmax
+from .softmax import _log_softmax, _softmax
 from .declare import computed, primitive, refuse
 from .loss import legacy, reduction_code
 

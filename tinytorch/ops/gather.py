@@ -409,16 +409,20 @@ def masked_scatter_(input, mask, source):
 # Embedding.
 
 
-def _embedding_backward(g, shape, indices, padding_idx):
+def _embedding_backward(g, shape, indices, padding_idx, by_freq):
     if padding_idx is not None:
         g = g.masked_fill((indices == padding_idx).unsqueeze(-1), 0)
+    if by_freq:
+        g = g / indices.reshape(-1).bincount(minlength=shape[0])[indices].unsqueeze(-1)
     return adder(1)(g, shape, (INDEX, 1, 0, 0), indices)
 
 
 @primitive(
-    weight=lambda g, weight_shape, indices, padding_idx: _embedding_backward(g, weight_shape, indices, padding_idx)
+    weight=lambda g, weight_shape, indices, padding_idx, by_freq: _embedding_backward(
+        g, weight_shape, indices, padding_idx, by_freq
+    )
 )
-def _embedding(weight, indices, padding_idx):
+def _embedding(weight, indices, padding_idx, by_freq):
     out = attempted.tt_index_get(weight._h, 1, (INDEX, 1, 0, 0), [indices._h], SELF)
     if out is None:
         raise error("embedding()")
@@ -426,9 +430,10 @@ def _embedding(weight, indices, padding_idx):
 
 
 @function
-def embedding(weight, indices, padding_idx=None):
+def embedding(weight, indices, padding_idx=None, scale_grad_by_freq=False):
     """The rows of the matrix ``weight`` that the int tensor ``indices`` names: its shape, and one dimension more. The
-    row ``padding_idx`` gets no gradient. IndexError out of range. Follows ``torch.embedding``."""
+    row ``padding_idx`` gets no gradient; with ``scale_grad_by_freq`` each row's is divided by how often it occurs.
+    IndexError out of range. Follows ``torch.embedding``."""
     try:
         if not isinstance(indices, Tensor):
             raise TypeError(f"embedding(): argument 'indices' must be Tensor, not {type(indices).__name__}")
@@ -442,7 +447,7 @@ def embedding(weight, indices, padding_idx=None):
             )
         if padding_idx is not None and padding_idx < 0:
             padding_idx = None if padding_idx == -1 else padding_idx + weight._h.shape[0]
-        return _embedding(weight, indices, padding_idx)
+        return _embedding(weight, indices, padding_idx, scale_grad_by_freq)
     except Exception as exc:
         refuse(exc)
         raise

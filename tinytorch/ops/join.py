@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from ..backends.cpu import lib
+from ..backends.native import edges_of
 from ..dtypes import ALL, get_default_dtype
-from ..tensor import FUNCTIONS, Tensor, owned
+from ..tensor import FUNCTIONS, Tensor, gives_tensor, owned
 from .convert import in_dtype
-from .declare import alias, both, function, ints, method, primitive, write_out
+from .declare import alias, both, function, ints, method, primitive, publish, write_out
+from .declare.templates import build
 from .shape import _reshape
 from .slicing import cuts_of
 
@@ -32,6 +35,8 @@ def _common(op, tensors, out=None):
 
 
 def _cast(parts, casts):
+    if casts is None:
+        return list(parts)
     return [g if d is None else in_dtype(g, d) for g, d in zip(parts, casts)]
 
 
@@ -52,12 +57,64 @@ def _stack(tensors, dim, code, casts):
     return owned.tt_join(len(tensors), [x._h for x in tensors], dim, code, 1)
 
 
-def _casts(tensors, code):
-    return [None if x._h.dtype == code else x.dtype for x in tensors]
+def _casts(tensors, handles, code):
+    """The dtypes that gradients are cast to, None for those that need not be; None for all."""
+    for a in handles:
+        if a.dtype != code:
+            return [None if x._h.dtype == code else x.dtype for x in tensors]
+    return None
 
 
-@function
-def cat(tensors, dim=0, *, out=None):
+_SOURCE = """
+def function(tensors, dim=0, *, out=None, axis=None):
+    if out is None and axis is None:
+        try:
+            made = call(len(tensors), [x._h for x in tensors], dim if type(dim) is int else None, {stack})
+        except (AttributeError, TypeError, OverflowError):
+            made = None
+        if made is not None:
+            if edges_of(tensors) is None:
+                return made
+            return op_record(made, arguments(tensors, dim, made))
+    try:
+        return write_out(name, general(tensors, dim if axis is None else axis, out), out)
+    except Exception as exc:
+        refuse(exc)
+        raise
+"""
+
+
+def _joining(kernel, stack: int, arguments):
+    """The function of which the decorated one is the general path; ``arguments(tensors, dim, made)`` are those that
+    ``kernel`` is recorded with."""
+
+    def declare(general):
+        op = kernel.op
+        (fn,) = build(
+            op,
+            _SOURCE.format(stack=stack),
+            f"<eager {op.name}>",
+            ("function",),
+            call=gives_tensor(lib.tt_join_plain),
+            edges_of=edges_of,
+            arguments=arguments,
+            general=general,
+            write_out=write_out,
+        )
+        fn.__doc__ = general.__doc__
+        return publish(fn, name=op.name)
+
+    return declare
+
+
+def _of_cat(tensors, dim, made):
+    h, handles = made._h, [x._h for x in tensors]
+    dim, code = dim % h.ndim, h.dtype
+    return tensors, dim, code, [a.shape[dim] for a in handles], _casts(tensors, handles, code)
+
+
+@_joining(_cat, 0, _of_cat)
+def cat(tensors, dim, out):
     """The tensors one after the other along ``dim``; their other sizes must agree. Empty 1-d tensors are skipped, as
     in PyTorch. Follows ``torch.cat``.
 
@@ -80,14 +137,19 @@ def cat(tensors, dim=0, *, out=None):
         None if skipping and x._h.ndim == 1 and not x._h.numel else x._h.shape[dim] if dim < x._h.ndim else 0
         for x in tensors
     ]
-    return write_out("cat", _cat(tensors, dim, code, sizes, _casts(tensors, code)), out)
+    return _cat(tensors, dim, code, sizes, _casts(tensors, [x._h for x in tensors], code))
 
 
 alias("cat", "concat", "concatenate")
 
 
-@function
-def stack(tensors, dim=0, *, out=None):
+def _of_stack(tensors, dim, made):
+    h = made._h
+    return tensors, dim % h.ndim, h.dtype, _casts(tensors, [x._h for x in tensors], h.dtype)
+
+
+@_joining(_stack, 1, _of_stack)
+def stack(tensors, dim, out):
     """The tensors, all of one shape, along a new dimension ``dim``. Follows ``torch.stack``.
 
     Args:
@@ -99,7 +161,8 @@ def stack(tensors, dim=0, *, out=None):
         RuntimeError: the shapes differ, or there is no tensor
     """
     code = _common("stack", tensors, out)
-    return write_out("stack", _stack(list(tensors), tensors[0]._dim(dim, 1), code, _casts(tensors, code)), out)
+    casts = _casts(tensors, [x._h for x in tensors], code)
+    return _stack(list(tensors), tensors[0]._dim(dim, 1), code, casts)
 
 
 @function
@@ -256,7 +319,7 @@ def tile(input, dims):
         TypeError: ``dims`` is a number
     """
     counts = ints(tuple(dims))
-    return repeat(input, *((1,) * (input._h.ndim - len(counts)) + counts))
+    return repeat(input, (1,) * (input._h.ndim - len(counts)) + counts)
 
 
 _tile = tile

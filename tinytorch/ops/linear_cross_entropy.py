@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..dtypes import bfloat16, dtype, float16, float32, float64
 from ..dtypes import int64 as _int64
-from .activation import softmax
+from .softmax import softmax
 from .class_loss import cross_entropy
 from .declare import primitive
 from .join import cat

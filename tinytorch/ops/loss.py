@@ -10,6 +10,7 @@ from ..tensor import Tensor
 from .activation import _hardtanh, floating
 from .declare import binary, function, primitive, real_only, refuse, ternary, without_history
 from .pointwise import _logsigmoid
+from .activation import relu as _relu
 from .pointwise import _where as where
 
 NULL = ffi.NULL
@@ -433,3 +434,40 @@ def triplet_margin_with_distance_loss(
     if swap:
         far = far.minimum(distance(positive, negative))
     return reduce_losses((near - far + margin).clamp(min=0), reduction)
+
+
+def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    """The mean over the C classes of the sums of max(0, 1 - x[t] + x[c]) over the targets t, up to the first -1, and
+    the classes c that are none. Follows ``torch.nn.functional.multilabel_margin_loss``.
+
+    Args:
+        input: scores (N, C) or (C)
+        target: classes, an int64 tensor of the shape of ``input``
+    Returns:
+        A 0-d tensor, or losses (N).
+    Raises:
+        RuntimeError: the shapes differ, or a class is out of range
+    """
+    floating("multilabel_margin_loss", input)
+    reduction = legacy(reduction, size_average, reduce)
+    reduction_code(reduction)
+    if not isinstance(target, Tensor):
+        raise TypeError(f"multilabel_margin_loss(): argument 'target' must be Tensor, not {type(target).__name__}")
+    if input._h.ndim > 2 or target._h.numel != input._h.numel or (input._h.ndim and not input.shape[-1]):
+        raise RuntimeError(
+            f"multilabel_margin_loss: Expected non-empty vector or matrix with optional 0-dim batch size, and targets "
+            f"of its shape, but got: {list(input.shape)} and {list(target.shape)}"
+        )
+    if target._h.dtype != _INT64:
+        raise RuntimeError(f"multilabel_margin_loss: expected targets of int64, but got {target.dtype.name}")
+    classes = input.shape[-1] if input._h.ndim else 1
+    if target._h.numel and not bool(((target >= -1) & (target < classes)).all()):
+        raise RuntimeError("multilabel_margin_loss: a target is out of range")
+    rows, target = input.reshape(-1, classes), target.reshape(-1, classes)
+    named = (target < 0).long().cumsum(1) == 0
+    place = target.masked_fill(named.logical_not(), 0)
+    hit = target.new_zeros(tuple(target.shape)).scatter_reduce(1, place, named.long(), "amax") > 0
+    terms = _relu(1 - rows.gather(1, place).unsqueeze(2) + rows.unsqueeze(1))
+    terms = terms.masked_fill((named.unsqueeze(2) & hit.logical_not().unsqueeze(1)).logical_not(), 0)
+    losses = terms.sum((1, 2)) / classes
+    return reduce_losses(losses if input._h.ndim == 2 else losses.reshape(()), reduction)

@@ -8,7 +8,7 @@ import warnings
 
 from ..dtypes import bool as bool_
 from ..tensor import Tensor
-from .activation import _softmax
+from .softmax import _softmax
 from .attention import scaled_dot_product_attention
 from .create import zeros
 from .dropout import dropped

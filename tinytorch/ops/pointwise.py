@@ -120,7 +120,7 @@ sgn = unary("sgn", _sgn_formula, holomorphic=False, doc="x / |x|, and 0 at 0.")
 _conj_physical = unary(
     "conj_physical", lambda g: _conj_physical(g), holomorphic=False, public=False, doc="The complex conjugate."
 )
-_square = unary("square", lambda g, input: g * (2 * input), title="PowBackward0", doc="x * x.")
+_square = unary("square", lambda g, input: g * (2 * input), title="PowBackward0", inplace=False, doc="x * x.")
 sqrt = unary("sqrt", lambda g, out: g / (2 * out), doc="The square root.")
 rsqrt = unary("rsqrt", lambda g, out: g * (-0.5 * (out * out * out)), doc="1 / sqrt(x).")
 reciprocal = unary("reciprocal", lambda g, out: -g * (out * out), doc="1 / x.")

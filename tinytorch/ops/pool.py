@@ -10,13 +10,14 @@ from __future__ import annotations
 import operator
 
 from ..backends.cpu import error, ffi, lib
-from ..tensor import Tensor, wrap, owned
+from ..tensor import Tensor, attempted, gives_tensors, owned
 from .ranges import arange
 from .declare import primitive, requires
 from .join import cat
 from .random import rand
 
 NULL = ffi.NULL
+_indexed = gives_tensors(lib.tt_max_pool, raises=False)
 
 
 def _flat(spec) -> list[int]:
@@ -43,11 +44,11 @@ _AVG_TITLES = {
     input=lambda g, index, input_shape, spec: _max_backward(g, index, len(spec), input_shape[-len(spec) :]),
 )
 def _max_pool(input, spec, starts, indexed):
-    index = ffi.new("tt_array *[1]") if indexed else NULL
-    h = lib.tt_max_pool(input._h, len(spec), _flat(spec), NULL if starts is None else starts._h, index)
-    if not h:
+    operands = input._h, len(spec), _flat(spec), NULL if starts is None else starts._h
+    made = _indexed(*operands, ffi.new("tt_array *[1]")) if indexed else attempted.tt_max_pool(*operands, NULL)
+    if made is None:
         raise error("max_pool")
-    return wrap(h), wrap(index[0]) if indexed else None
+    return made if indexed else (made, None)
 
 
 @primitive(name="max_pool_backward", g=lambda g, index, dims: picked(g, index, dims))

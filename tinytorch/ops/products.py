@@ -49,8 +49,8 @@ def tensordot(a, b, dims=2, out=None):
         raise RuntimeError("tensordot: both dimension lists should have same length")
     for x, y in zip(over_a, over_b):
         if 1 in (a.shape[x], b.shape[y]):  # a size of 1 is broadcast: the other tensor is summed
-            a = a if a.shape[x] == 1 else a.sum(x, keepdim=True)
-            b = b if b.shape[y] == 1 else b.sum(y, keepdim=True)
+            a = a if a.shape[x] == 1 else a.sum(x, keepdim=True, dtype=a.dtype)
+            b = b if b.shape[y] == 1 else b.sum(y, keepdim=True, dtype=b.dtype)
         elif a.shape[x] != b.shape[y]:
             raise RuntimeError(
                 f"tensordot: contracted dimensions need to match, but first has size {a.shape[x]} in "

@@ -114,7 +114,7 @@ def range(
     return _deliver(made, "range", out, requires_grad)
 
 
-def _steps(op: str, start, end, steps):
+def _steps(op: str, start, end, steps, code: int):
     (start, end), _ = _numbers(op, start, end)
     try:
         steps = operator.index(steps)
@@ -122,6 +122,8 @@ def _steps(op: str, start, end, steps):
         raise TypeError(f"{op}(): argument 'steps' must be int, not {type(steps).__name__}") from None
     if steps < 0:
         raise RuntimeError(f"{op}: number of steps must be non-negative, got {steps}")
+    if INTEGRAL[code]:  # the ends are cast first
+        start, end = int(start), int(end)
     return start, end, steps
 
 
@@ -140,8 +142,9 @@ def linspace(
     Raises:
         RuntimeError: ``steps`` is negative
     """
-    start, end, steps = _steps("linspace", start, end, steps)
-    made = on_device(device, attempted.tt_linspace, code_of(dtype, "linspace"), steps, start, end)
+    code = code_of(dtype, "linspace")
+    start, end, steps = _steps("linspace", start, end, steps, code)
+    made = on_device(device, attempted.tt_linspace, code, steps, start, end)
     return _deliver(made, "linspace", out, requires_grad, pin_memory)
 
 
@@ -160,8 +163,9 @@ def logspace(
     pin_memory=False,
 ) -> Tensor:
     """``base`` to the powers ``linspace(start, end, steps)``. Follows ``torch.logspace``."""
-    start, end, steps = _steps("logspace", start, end, steps)
-    made = on_device(device, attempted.tt_logspace, code_of(dtype, "logspace"), steps, start, end, base)
+    code = code_of(dtype, "logspace")
+    start, end, steps = _steps("logspace", start, end, steps, code)
+    made = on_device(device, attempted.tt_logspace, code, steps, start, end, base)
     return _deliver(made, "logspace", out, requires_grad, pin_memory)
 
 

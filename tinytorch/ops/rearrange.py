@@ -7,6 +7,7 @@ import operator
 from ..autograd.views import FLAG_VIEW, refresh
 from ..backends.cpu import check, lib
 from ..dtypes import bool as _bool
+from ..layouts import contiguous_format
 from ..tensor import Tensor, owned
 from .create import tensor
 from .declare import both, function, ints, method, primitive, update, write_out
@@ -90,8 +91,10 @@ def roll(input, shifts, dims=()):
         return _roll(input.reshape(-1), shifts, (0,)).reshape(input.shape)
     if not shifts or len(shifts) != len(dims):
         raise RuntimeError(f"roll: shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
+    if not input._h.ndim:
+        raise IndexError(f"roll: Dimension specified as {dims[0]} but tensor has no dimensions")
     dims = tuple(input._dim(d) for d in dims)
-    return _roll(input, shifts, dims) if input._h.ndim else input.clone()
+    return _roll(input, shifts, dims)
 
 
 @both
@@ -349,7 +352,7 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
             raise RuntimeError(f"repeat_interleave: Repeats must be non-negative, got {repeats}")
         shape = list(input.shape)
         shape.insert(dim + 1, repeats)
-        return input.unsqueeze(dim + 1).expand(shape).flatten(dim, dim + 1)
+        return input.unsqueeze(dim + 1).expand(shape).clone(memory_format=contiguous_format).flatten(dim, dim + 1)
     repeats = repeats if repeats._h.ndim else repeats.reshape(1)
     if repeats._h.ndim > 1:
         raise RuntimeError(

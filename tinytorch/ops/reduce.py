@@ -194,10 +194,13 @@ def _sum_to(input, shape):
 
 @method
 def sum_to_size(self, size, *rest):
-    """Summed over the dimensions that broadcasting would have added or stretched, so that ``size`` is left.
-    RuntimeError when ``size`` does not broadcast to the shape. Follows ``torch.Tensor.sum_to_size``."""
+    """Summed over the dimensions that broadcasting would have added or stretched, so that ``size`` is left; sums of
+    integers and bools are int64. RuntimeError when ``size`` does not broadcast to the shape. Follows
+    ``torch.Tensor.sum_to_size``."""
     size = ints((size, *rest))
-    return self if self.shape == size else _sum_to(self, size)
+    if size and self.shape == size:
+        return self
+    return _sum_to(self if self.dtype.is_differentiable else self.long(), size)
 
 
 # Products. The derivative for one factor is the product of all others: of those before it and those after it, so that

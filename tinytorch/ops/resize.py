@@ -8,10 +8,12 @@ from ..autograd.modes import is_grad_enabled
 from ..autograd.views import CREATION_BITS, FLAG_VIEW, check_inplace, refuse_inference, writer_number, wrote
 from ..backends.cpu import error, lib
 from ..devices import on_device
+from ..layouts import channels_last, channels_last_3d, contiguous_format, preserve_format, strides_of
 from ..storage import TypedStorage, UntypedStorage, vector
 from ..tensor import Tensor, owned
-from .declare import ints, method, same_parameters
+from .declare import both, ints, method, same_parameters
 from .permute import swapaxes, t, transpose
+from .slicing import as_strided
 from .shape import contiguous_strides, show, unsqueeze
 
 
@@ -34,23 +36,27 @@ def _restrides(fn):
 
     inplace.__name__ = name
     inplace.__doc__ = f"In place: {fn.__doc__}"
-    method(inplace, kind="update")
+    (both if fn is as_strided else method)(inplace, kind="update")
     same_parameters(inplace, fn)
 
 
-for _fn in (t, transpose, swapaxes, Tensor.squeeze, unsqueeze):
+for _fn in (t, transpose, swapaxes, Tensor.squeeze, unsqueeze, as_strided):
     _restrides(_fn)
 Tensor.swapdims_ = Tensor.transpose_
 
 
 @method
-def resize_(self, size, *rest):
+def resize_(self, size, *rest, memory_format=None):
     """Gives this very tensor another shape, over the memory that it has, in the order in which elements lie there.
     Where that is too small, it gets new memory, which begins with the old elements; the others have no defined value.
     RuntimeError if it requires grad. Follows ``torch.Tensor.resize_``."""
     sizes = ints((size, *rest))
     if self._node is not None:
         raise RuntimeError("cannot resize variables that require grad")
+    if memory_format is not None:
+        strides = strides_of(sizes, memory_format, "resize_")
+        self.resize_(sizes)
+        return _replaced(self, show(self, sizes, strides, self.storage_offset()), "resize_")
     if sizes == self.shape:
         return _moved(self, "resize_")
     room = self._h.storage.nbytes // self.itemsize - self.storage_offset()
@@ -121,7 +127,10 @@ def _of_dtype(source, t):
     return vector(source.whole, t.dtype)
 
 
-@method
-def resize_as_(self, the_template):
+@both(kind="update")
+def resize_as_(input, the_template, *, memory_format=None):
     """``resize_`` to another tensor's shape."""
-    return self.resize_(the_template.shape)
+    if memory_format is preserve_format:
+        dense = [f for f in (contiguous_format, channels_last, channels_last_3d) if the_template.is_contiguous(f)]
+        memory_format = dense[0] if dense else contiguous_format
+    return input.resize_(the_template.shape, memory_format=memory_format)

@@ -49,6 +49,8 @@ def gather(input, dim, index, *, sparse_grad=False, out=None):
     """
     try:
         dim = input._dim(dim)
+        if not index._h.numel:  # of any dtype, and any number of dimensions
+            return write_out("gather", input.reshape(-1)[:0].reshape(index.shape), out, True)
         need_index("gather", index)
         return write_out("gather", _gather(input, dim, index), out, True)
     except Exception as exc:
@@ -61,7 +63,8 @@ def take_along_dim(input, indices, dim=None, *, out=None):
     """``gather`` whose input and indices broadcast in the other dimensions; without ``dim``, from all elements.
 
     Args:
-        indices: an int64 tensor, broadcast with ``input`` along other dimensions
+        indices: an int64 tensor, broadcast with ``input`` along other dimensions; along ``dim`` they are taken modulo
+            its size
         dim: the dimension; the flattened tensor unless given
     Returns:
         A tensor.
@@ -87,7 +90,8 @@ def take_along_dim(input, indices, dim=None, *, out=None):
             source = input if list(t.shape) == shape else t.expand(shape)
         else:
             indices = indices if list(t.shape) == shape else t.expand(shape)
-    return write_out("take_along_dim", _gather(source, dim, indices), out, True)
+    n = source.shape[dim] if shape else 1
+    return write_out("take_along_dim", _gather(source, dim, indices.remainder(n) if n else indices), out, True)
 
 
 def _from_places(g, shape, dim, index):

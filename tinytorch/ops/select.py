@@ -122,12 +122,12 @@ def clamp(input, min=None, max=None, *, out=None):
         raise
 
 
-@method
-def clamp_(self, min=None, max=None):
+@both(kind="update")
+def clamp_(input, min=None, max=None):
     """``clamp`` in place."""
     try:
-        fn, args = _bounds("clamp_", self, min, max)
-        return fn.op.into(self, args, "clamp_")
+        fn, args = _bounds("clamp_", input, min, max)
+        return fn.op.into(input, args, "clamp_")
     except Exception as exc:
         refuse(exc)
         raise

@@ -99,7 +99,7 @@ def select(input, dim, index):
     lib.tt_view_narrowed,
     _slice,
     params="input, dim, start, length",
-    arguments="dim, start, length",
+    arguments="dim, start if type(start) is int else None, length",  # C would take a float tensor, too
     saves="(unpack(x.shape, x.ndim), (dim, start, length, 1))",
 )
 def narrow(input, dim, start, length):
@@ -230,17 +230,19 @@ def _overlaps(size, stride) -> bool:
     return False
 
 
+def _end(size, stride, offset) -> int:
+    """The place of a strided view's last element."""
+    return offset + sum((n - 1) * step for n, step in zip(size, stride))
+
+
 def _as_strided_backward(g, input, size, stride, start):
     shape, steps, offset = input
-    if not _overlaps(size, stride):
+    if not _overlaps(size, stride) and offset <= start and _end(size, stride, start) <= _end(shape, steps, offset):
         zeros = g.new_zeros(()).expand(shape).with_layout(shape, steps)
         return zeros.as_strided_scatter(g, size, stride, start - offset)
     # In terms of the storage: sum what shows the same element, then look at it as the input does.
     low = min(offset, start)
-    reach = 1 + max(
-        sum((n - 1) * st for n, st in zip(s, t)) + o - low
-        for s, t, o in ((shape, steps, offset), (size, stride, start))
-    )
+    reach = 1 + max(_end(shape, steps, offset), _end(size, stride, start)) - low
     places = FUNCTIONS["arange"](reach, device=g.device).as_strided(size, stride, start - low).reshape(-1)
     flat = g.new_zeros((reach,)).index_add(0, places, g.reshape(-1))
     return flat.as_strided(shape, steps, offset - low)

@@ -187,17 +187,21 @@ _NORMS = {0.0: _norm_0, 1.0: _norm_1, 2.0: _norm_2, math.inf: _norm_inf, -math.i
 
 
 def _norm_p_formula(g, input, out, p, how, dims, keepdim):
+    dtype, wide = input.dtype, ALL[out.dtype.compute]
+    input, out = in_dtype(input, wide), in_dtype(out, wide)
     scale = (g * out ** (1 - p)).masked_fill(out == 0, 0)
     slope = input.sign() * input.abs() ** (p - 1)
     if p < 1:
         slope = slope.masked_fill(input == 0, 0)
-    return in_dtype(slope * expand_reduced(scale, input.shape, how, dims, keepdim), input.dtype)
+    return in_dtype(slope * expand_reduced(scale, input.shape, how, dims, keepdim), dtype)
 
 
 @primitive(title="LinalgVectorNormBackward0", input=_norm_p_formula)
 def _norm_p(input, p, how, dims, keepdim, dtype):
     x = Tensor.detach(input)
-    return _sum(x.abs() ** p, how, dims, keepdim, dtype) ** (1 / p)
+    result = input.dtype if dtype < 0 else ALL[dtype]
+    x = in_dtype(x, ALL[x.dtype.compute])  # powers of a half type overflow
+    return in_dtype(_sum(x.abs() ** p, how, dims, keepdim, ALL[result.compute].code) ** (1 / p), result)
 
 
 def vector_norm(input, p, dim, keepdim, dtype, op="norm"):

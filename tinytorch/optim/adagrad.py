@@ -7,9 +7,9 @@ from .optimizer import (
     check_options,
     check_rate,
     check_ways,
-    error,
     filled_for,
     lib,
+    refused,
     step_count,
     writer_number,
 )
@@ -87,7 +87,7 @@ class Adagrad(Optimizer):
             )
             < 0
         ):
-            raise error("Adagrad")
+            raise refused("Adagrad", params)
 
     def begin(self, params, group) -> None:
         """Gives parameters without state theirs."""

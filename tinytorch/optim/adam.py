@@ -9,8 +9,8 @@ from .optimizer import (
     check_options,
     check_rate,
     check_ways,
-    error,
     lib,
+    refused,
     step_count,
     writer_number,
     zeros_for,
@@ -106,7 +106,7 @@ class Adam(Optimizer):
             )
             < 0
         ):
-            raise error("Adam")
+            raise refused("Adam", params)
 
     def begin(self, params, states, amsgrad, capturable) -> None:
         """Gives the parameters whose first step this is their state."""

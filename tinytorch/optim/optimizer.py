@@ -18,6 +18,7 @@ from ..autograd.views import writer_number
 from ..backends.cpu import error, ffi, lib
 from ..devices import CPU, on_device
 from ..dtypes import float32, float64, get_default_dtype
+from ..layouts import strided
 from ..nn.hooks import register
 from ..tensor import Tensor, owned
 
@@ -365,6 +366,13 @@ def empty_for(p: Tensor) -> Tensor:
     return owned.tt_empty_like(h, h.dtype)
 
 
+def refused(op: str, params) -> Exception:
+    """The error of an update that C has refused, before it wrote anything."""
+    if any(p._grad.layout is not strided for p in params):
+        return RuntimeError(f"{op} does not support sparse gradients with these options: SGD does, without others")
+    return error(op)
+
+
 def step_count(start: float = 0.0, p: Tensor | None = None) -> Tensor:
     """A count of steps: 0-d, floating; on the CPU, or on the device of ``p``."""
     dtype = float64 if get_default_dtype() is float64 else float32
@@ -405,9 +413,9 @@ __all__ = [
     "check_rate",
     "check_ways",
     "empty_for",
-    "error",
     "filled_for",
     "lib",
+    "refused",
     "register_optimizer_step_post_hook",
     "register_optimizer_step_pre_hook",
     "required",

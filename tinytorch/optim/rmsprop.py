@@ -8,8 +8,8 @@ from .optimizer import (
     check_options,
     check_rate,
     check_ways,
-    error,
     lib,
+    refused,
     step_count,
     writer_number,
     zeros_for,
@@ -93,7 +93,7 @@ class RMSprop(Optimizer):
             )
             < 0
         ):
-            raise error("RMSprop")
+            raise refused("RMSprop", params)
 
     def begin(self, params, states, group) -> None:
         """Gives the parameters whose first step this is their state."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..autograd.modes import no_grad
+from ..layouts import strided
 from .optimizer import (
     NULL,
     Optimizer,
@@ -9,8 +11,8 @@ from .optimizer import (
     check_rate,
     check_ways,
     empty_for,
-    error,
     lib,
+    refused,
     writer_number,
 )
 
@@ -86,7 +88,18 @@ class SGD(Optimizer):
             )
             < 0
         ):
-            raise error("SGD")
+            return self._update_sparsely(group, params)
         if buffers is not None:
             for p, b in zip(params, buffers):
                 self.state[p]["momentum_buffer"] = b
+
+    def _update_sparsely(self, group, params) -> None:
+        """The update where some gradients are sparse: C has refused it, and written nothing."""
+        sparse = [p for p in params if p._grad.layout is not strided]
+        if not sparse or group["momentum"] or group["weight_decay"]:
+            raise refused("SGD", params)
+        self.update({**group, "params": [p for p in params if p._grad.layout is strided]})
+        rate = float(group["lr"])
+        with no_grad():
+            for p in sparse:
+                p.add_(p._grad, alpha=rate if group["maximize"] else -rate)

@@ -242,8 +242,9 @@ def take_in(cls: type) -> None:
         ordinary.append(cls)
         if "arguments" in _installed:
             _look_at_the_right(cls)
-    elif Overridable not in cls.__mro__:
-        install()
+        return
+    install()
+    if Overridable not in cls.__mro__:
         bases = [Overridable if base is Tensor else base for base in cls.__bases__]
         cls.__bases__ = (*bases,) if Overridable in bases else (*bases, Overridable)
 

@@ -301,13 +301,18 @@ _TABLE: list[tuple[Rule, str]] = [
     (_pointwise(150), "polygamma"),
     (_pointwise(70), "mvlgamma"),
     (_into(1), "addcmul_ addcdiv_ lerp_ masked_fill_"),
-    (_folded(1), "argmax argmin nonzero argwhere equal allclose trace sum_to_size bincount histc fold"),
+    (
+        _folded(1),
+        "argmax argmin nonzero argwhere equal allclose trace sum_to_size bincount histc fold "
+        "nonzero_static unravel_index histogram histogramdd",
+    ),
     (_folded(2), "norm vector_norm vecdot aminmax"),
     (_folded(3), "var std var_mean std_mean dist"),
     (_folded(20), "logsumexp"),
     (_folded(3), "mse_loss l1_loss huber_loss smooth_l1_loss hinge_embedding_loss margin_ranking_loss"),
     (_folded(22), "cross_entropy"),
-    (_folded(1), "nll_loss multi_margin_loss"),
+    (_folded(60), "ctc_loss"),
+    (_folded(1), "multilabel_margin_loss nll_loss multi_margin_loss"),
     (_folded(26), "kl_div poisson_nll_loss"),
     (_folded(50), "binary_cross_entropy binary_cross_entropy_with_logits soft_margin_loss multilabel_soft_margin_loss"),
     (_folded(30), "gaussian_nll_loss"),
@@ -316,11 +321,11 @@ _TABLE: list[tuple[Rule, str]] = [
     (_along(8), "layer_norm group_norm batch_norm native_batch_norm instance_norm local_response_norm"),
     (_along(5), "rms_norm normalize"),
     (_dropped, "dropped"),
-    (_along(1), "cumsum cumprod diff"),
+    (_along(1), "cumsum cumprod diff gradient trapezoid trapz cumulative_trapezoid"),
     (_along(1, 8), "cummax cummin"),
     (_along(44), "logcumsumexp"),
     (_into(1), "cumsum_ cumprod_"),
-    (_sorted, "sort argsort msort topk kthvalue median nanmedian mode unique unique_consecutive"),
+    (_sorted, "sort argsort msort topk kthvalue median nanmedian mode unique unique_consecutive quantile nanquantile"),
     (_pointwise(8), "searchsorted bucketize isin"),
     (_product, "matmul mm bmm mv dot vdot inner __matmul__ __rmatmul__"),
     (_added_product, "addmm baddbmm addmv addbmm"),
@@ -336,6 +341,8 @@ _TABLE: list[tuple[Rule, str]] = [
     ),
     (_convolved, "conv1d conv2d conv3d convolution"),
     (_convolved_back, "conv_transpose1d conv_transpose2d conv_transpose3d"),
+    (_pointwise(8), "interpolate grid_sample upsample upsample_nearest upsample_bilinear"),
+    (_pointwise(8), "affine_grid"),
     (_outer, "outer addr"),
     (_distances, "pdist"),
     (_decomposed(lambda n, k, r: 2 / 3 * k**3), "det slogdet logdet"),
@@ -363,6 +370,9 @@ _TABLE: list[tuple[Rule, str]] = [
     (
         _moved,
         "cat stack hstack vstack dstack column_stack clone contiguous flip fliplr "
+        "alias_copy as_strided_copy detach_copy diagonal_copy expand_copy narrow_copy permute_copy select_copy "
+        "slice_copy split_copy split_with_sizes_copy squeeze_copy t_copy transpose_copy unbind_copy unfold_copy "
+        "unsqueeze_copy view_as_complex_copy view_as_real_copy view_copy "
         "flipud roll tril triu repeat tile repeat_interleave to cpu cuda type type_as float double half bfloat16 "
         "cfloat cdouble int long short char byte bool tensor new_tensor pin_memory masked_select numpy tolist "
         "pad pixel_shuffle pixel_unshuffle channel_shuffle "
@@ -370,10 +380,10 @@ _TABLE: list[tuple[Rule, str]] = [
         "masked_scatter block_diag one_hot glu complex "
         "conj adjoint mH H",
     ),
-    (_into(), "copy_ fill_ zero_ tril_ triu_ masked_scatter_ fill"),
+    (_into(), "copy_ fill_ fill_diagonal_ apply_ map_ map2_ zero_ tril_ triu_ masked_scatter_ fill"),
     (_picked, "gather take take_along_dim index_select"),
     (_indexed, "__getitem__"),
-    (_looked_up, "embedding"),
+    (_looked_up, "embedding embedding_bag"),
     (_scattered(True, 0), "scatter_ index_copy_ index_fill_ index_put_ put_ __setitem__"),
     (_scattered(False, 0), "scatter index_copy index_fill index_put put"),
     (_scattered(True, 1), "scatter_add_ scatter_reduce_ index_add_ index_reduce_"),
@@ -396,7 +406,7 @@ _TABLE: list[tuple[Rule, str]] = [
         "dsplit unsafe_split unsafe_split_with_sizes unsafe_chunk unbind set_ unfold diagonal as_strided atleast_1d "
         "atleast_2d atleast_3d detach detach_ meshgrid rot90 "
         "real imag view_as_real view_as_complex resolve_conj resolve_neg "
-        "T mT data empty empty_like empty_strided new_empty new_empty_strided new resize_ resize_as_ "
+        "T mT data empty empty_permuted empty_like empty_strided new_empty new_empty_strided new resize_ resize_as_ "
         "as_tensor asarray from_numpy frombuffer from_dlpack to_dlpack",
     ),
 ]
@@ -407,9 +417,10 @@ COMPOSED = words("__invert__ backward dropout")
 
 # What only asks or sets something, and touches no elements (``item`` reads one).
 WITHOUT = words("""
-    as_subclass broadcast_shapes can_cast data_ptr dim element_size get_device get_rng_state initial_seed is_complex
-    is_conj is_contiguous is_floating_point is_inference is_neg is_pinned is_same_size is_set_to is_shared is_signed
-    is_storage is_tensor item manual_seed ndimension nelement numel promote_types record_stream register_hook
+    as_subclass broadcast_shapes can_cast col_indices crow_indices data_ptr dense_dim dim element_size get_device
+    get_rng_state indices initial_seed is_coalesced is_complex is_conj is_contiguous is_floating_point is_inference
+    is_neg is_nonzero is_pinned is_same_size is_set_to is_shared is_signed is_storage is_tensor item manual_seed
+    ndimension nelement numel promote_types record_stream register_hook sparse_dim values
     register_post_accumulate_grad_hook requires_grad_ result_type retain_grad seed set_rng_state share_memory_ size
     storage storage_offset stride untyped_storage with_layout
 """)

@@ -1,7 +1,7 @@
 """Special functions, many of them operators that have another name elsewhere: ``special.expit`` is ``sigmoid``. Follows
 ``torch.special``."""
 
-from ..ops.activation import log_softmax, softmax
+from ..ops.softmax import log_softmax, softmax
 from ..ops.arithmetic import logit, polygamma, round
 from ..ops.declare import alias as _alias
 from ..ops.pointwise import digamma, erf, erfc, erfinv, exp2, expm1, log1p, sinc, xlogy, zeta

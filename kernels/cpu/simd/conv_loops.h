@@ -1,4 +1,4 @@
-/* The tasks of a convolution. Included by conv.c for each type of elements T; undefines what it was defined with. */
+/* The tasks of a convolution. Included by conv.c for each type of elements T. */
 
 /* A task's memory, from one allocation. */
 typedef struct {
@@ -247,12 +247,3 @@ static void OF(add_parts)(void *context, int64_t begin, int64_t end) {
         }
     }
 }
-
-#undef T
-#undef OF
-#undef FMA
-#undef SPLAT
-#undef LANES_OF
-#undef vec
-#undef LANES
-#undef COLUMNS

@@ -23,14 +23,15 @@ static void OF(pack_weight)(void *context, int64_t begin, int64_t end) {
 /* What a panel's vectors hold: the runs of `places`, and for each tap's index along each dimension the lanes for which it
  * lies within the source. */
 static void OF(find_runs)(const tt_correlation *c, const tt_conv_place *places, int64_t n, runs *to, uint32_t *within) {
+    int64_t step = run_step(c);
     for (int64_t first = 0; first < n; first += LANES, to++) {
         const tt_conv_place *p = places + first;
         int lanes = (int)least(LANES, n - first);
         to->n = 0;
         for (int k = 0; k < lanes; k++) {
-            if (!k || p[k].source != p[k - 1].source + 1) {
+            if (!k || p[k].source != p[k - 1].source + step) {
                 to->lanes[to->n] = 0;
-                to->at[to->n++] = p[k].source - k;
+                to->at[to->n++] = p[k].source - k * step;
             }
             to->lanes[to->n - 1] |= 1u << k;
         }
@@ -66,11 +67,14 @@ static void OF(unfold)(const tt_correlation *c, const T *from, int64_t channels,
                 count += lanes[count] != 0;
             }
             T *out = to + v * LANES;
-            if (count == 1 && lanes[0] == (uint32_t)((1ull << LANES) - 1))
+            if (run_step(c) == 2)
+                for (int64_t k = 0; k < n; k++) {
+                    vec all = {0};
+                    for (int r = 0; r < count; r++) all = EVEN_LANES_OF(all, lanes[r], at[r] + k * step);
+                    *(vec *)(out + k * to_step) = all;
+                }
+            else if (count == 1 && lanes[0] == ALL_LANES)
                 for (int64_t k = 0; k < n; k++) *(vec *)(out + k * to_step) = *(const vec *)(at[0] + k * step);
-            else if (count <= 1)
-                for (int64_t k = 0; k < n; k++)
-                    *(vec *)(out + k * to_step) = count ? LANES_OF(((vec){0}), lanes[0], at[0] + k * step) : (vec){0};
             else if (count == 2)
                 for (int64_t k = 0; k < n; k++) {
                     vec one = LANES_OF(((vec){0}), lanes[0], at[0] + k * step);

@@ -5,13 +5,21 @@ typedef T OF(vector) __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_
 #define LANES ((int)(BYTES / sizeof(T)))
 #define COLUMNS (VECTORS * LANES)
 
+#define ALL_LANES ((uint32_t)((1ull << LANES) - 1))
+
 #ifdef LANE_LOOP
 #undef some_lanes
 #define some_lanes OF(some_lanes_of)
-INLINE vec some_lanes(vec v, uint32_t mask, const T *p) {
+INLINE vec some_lanes(vec v, uint32_t mask, const T *p, int step) {
     for (int k = 0; k < LANES; k++)
-        if (mask >> k & 1) v[k] = p[k];
+        if (mask >> k & 1) v[k] = p[k * step];
     return v;
+}
+#undef store_some
+#define store_some OF(store_some_of)
+INLINE void store_some(T *p, uint32_t mask, vec v) {
+    for (int k = 0; k < LANES; k++)
+        if (mask >> k & 1) p[k] = v[k];
 }
 #endif
 

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator
 
 from ..cpu import ffi
-from . import cublas, kernels, libcuda
+from . import cublas, cufft, kernels, libcuda
 from .libcuda import check
 
 NON_BLOCKING = 1  # of streams: they do not wait for the default one, nor it for them
@@ -226,6 +226,10 @@ class PyCuda:
     def multiply(self, device: int, problem, a, b, c, out, bias, alpha, beta, stream) -> int:
         """A product of matrices: see tt_gemm in kernels/api/cuda.h. 1: not with a bias."""
         return cublas.multiply(device, problem, a, b, c, out, bias, alpha, beta, self.handle(stream))
+
+    def transform(self, device: int, problem, a, out, stream) -> int:
+        """A Fourier transform: see tt_transform in kernels/api/cuda.h."""
+        return cufft.transform(device, problem, a, out, self.handle(stream))
 
     # Copies. From pageable memory they are done with it when they return.
 

@@ -396,6 +396,16 @@ def tt_cuda_gemm(index, stream, problem, a, b, c, out, bias, alpha, beta):
     return status
 
 
+@ffi.def_extern(error=-1, onerror=_keep)
+def tt_cuda_transform(index, stream, problem, a, out):
+    _driver.open(index)
+    stream = _devices[index].streams[stream]
+    status = _driver.transform(index, problem, a, out, stream)
+    if _launch_blocking and not _captures:
+        _driver.wait_for_stream(stream)
+    return status
+
+
 _profiled = False  # a profiler records each launch
 _several = False  # there is more than one device
 
@@ -427,7 +437,12 @@ def _cache(value: int) -> None:
 
 setting("cuda_caching", 1, _cache)
 
-WORK = {"tt_cuda_launch": tt_cuda_launch, "tt_cuda_copy": tt_cuda_copy, "tt_cuda_gemm": tt_cuda_gemm}
+WORK = {
+    "tt_cuda_launch": tt_cuda_launch,
+    "tt_cuda_copy": tt_cuda_copy,
+    "tt_cuda_gemm": tt_cuda_gemm,
+    "tt_cuda_transform": tt_cuda_transform,
+}
 
 
 def let_work(callbacks: dict) -> None:

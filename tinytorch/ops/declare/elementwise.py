@@ -207,7 +207,8 @@ _REFLECTED = f"""
         out = call_scalar(code, input._h, {lib.TT_KIND_FLOAT}, other, 0, 1)
     elif kind is int and -0x8000000000000000 <= other <= 0x7FFFFFFFFFFFFFFF:
         out = call_scalar(code, input._h, {lib.TT_KIND_INT}, 0.0, other, 1)
-    elif is_number(other):
+    elif isinstance(other, Tensor) or is_number(other):
+        input._h  # AttributeError of what is no tensor
         return op.slow((other, input))
     else:
         return NotImplemented
@@ -258,7 +259,7 @@ def _sources_of_binary(op: Elementwise, dunder: bool) -> str:
             "(other, input)", "(None, edge)", _saves(op, "other", "input"), "stamp", _class(op, "other", "input")
         )
         source += f"\ndef operator(input, other):{_BINARY.format(wrong=_NOT_OURS)}{plain}"
-        source += f"\ndef reflected(input, other):{_REFLECTED}{reflected}"
+        source += f"\ndef reflected(input, other):{judged(_REFLECTED + reflected)}"
     return source
 
 

@@ -19,7 +19,7 @@ _PARAMETERS = {
         logical_or.other logical_xor.other linear_weight y out_proj_weight conv2d.weight conv3d.weight
         conv_transpose1d.weight conv_transpose2d.weight conv_transpose3d.weight convolution.weight logaddexp2.other
         gcd.other lcm.other igamma.other igammac.other ldexp.other x householder_product.tau input3 LU LD pivots
-        LU_data LU_pivots w_ih w_hh hx""",
+        LU_data LU_pivots map2_.x w_ih w_hh hx""",
     "Tensor | Number": """add.rest add_.rest sub.rest sub_.rest addmm.rest addmv.rest addr.rest baddbmm.rest
         addbmm.rest addmm_.rest addmv_.rest addr_.rest baddbmm_.rest addbmm_.rest addcmul.rest addcdiv.rest
         addcmul_.rest addcdiv_.rest add.input sub.input mul.input div.input remainder.input floor_divide.input
@@ -50,7 +50,7 @@ _PARAMETERS = {
         select_copy.index edge_order num_heads embed_dim_to_check mvlgamma.p ind niter""",
     "_int | None": """sections istft.length storage_offset padding_idx high low eye.m slice_scatter.start
         slice_scatter.end random_.from_ random_.to slice_copy.start slice_copy.end linear_cross_entropy.ignore_index
-        repeat_interleave.output_size divisor_override vander.N q""",
+        repeat_interleave.output_size divisor_override vander.N q to_sparse_csr.dense_dim to_sparse.dense_dim""",
     "_float": """hamming_window.alpha hamming_window.beta kaiser_window.beta general_hamming.alpha kaiser.beta d eps p
         dropout_p margin base lambd label_smoothing delta min_val max_val negative_slope lower rrelu.upper norm_type
         tau rtol atol sigma nan mean std median celu.alpha elu.alpha smooth_l1_loss.beta uniform_.from_ uniform_.to
@@ -63,8 +63,9 @@ _PARAMETERS = {
         cudnn_enabled equal_nan non_blocking create_graph implicit density add_zero_attn need_weights
         use_separate_proj_weight average_attn_weights ceil_mode return_indices count_include_pad transposed hermitian
         pivot transpose triangular_solve.transpose adjoint some compute_uv get_infos unpack_data unpack_pivots
-        pca_lowrank.center""",
-    "_bool | None": "onesided align_to_window stft.return_complex unbiased size_average retain_graph reduce copy",
+        pca_lowrank.center wrap""",
+    "_bool | None": """onesided align_to_window stft.return_complex unbiased size_average retain_graph reduce copy
+        check_invariants masked_grad is_coalesced""",
     "_int | Sequence[_int]": """hsplit.indices_or_sections vsplit.indices_or_sections dsplit.indices_or_sections
         shapes shifts split_size_or_sections split_size expand.size resize_.size repeat.repeats Tensor.reshape.shape
         sum_to_size.size squeeze.dim logsumexp.dim Tensor.permute.dims Tensor.flip.dims Tensor.tile.dims roll.dims
@@ -98,7 +99,7 @@ _PARAMETERS = {
     "Number | str | None": "norm.p cond.p norm.ord",
     "Any": """set_.source __getitem__.key __setitem__.key data obj buffer ndarray ext_tensor indices values
         indices_or_sections hook stream args element general_cosine.a memo protocol array context return_scalar
-        max_version dl_device tensor_contents __array__.copy __dlpack__.copy""",
+        max_version dl_device tensor_contents __array__.copy __dlpack__.copy callable crow_indices col_indices""",
     "Sequence[_float] | None": "histogram.range histogramdd.range",
     "Number | Sequence[Tensor | Number] | None": "gradient.spacing",
     "_int | Tensor": "histogram.bins",
@@ -107,6 +108,8 @@ _PARAMETERS = {
     "Sequence[Tensor] | None": "split_copy.out split_with_sizes_copy.out unbind_copy.out",
     "_int | Sequence[_int | None]": "output_size",
     "_float | Sequence[_float]": "output_ratio",
+    "_int | _layout | None": "to_sparse.sparse_dim",
+    "Sequence[_int] | None": "blocksize",
 }
 _UNPOOL = {"indices": "Tensor", "output_size": "Sequence[_int]"}
 _ONE_DIM = """
@@ -126,10 +129,16 @@ _POOLS += [f"max_pool{n}d_with_indices" for n in (1, 2, 3)]
 _POOLS += [f"max_unpool{n}d" for n in (1, 2, 3)]
 PARAMETERS |= {f"{fn}.stride": "_int | Sequence[_int]" for fn in _POOLS}
 _IMAGES = {
-    "_int": "upscale_factor downscale_factor local_response_norm.size",
+    "_int | Sequence[_int] | None": "interpolate.size upsample.size upsample_nearest.size upsample_bilinear.size",
+    "_float | Sequence[_float]": "scale_factor",
+    "_bool | None": "align_corners recompute_scale_factor",
+    "str": "padding_mode",
+    "Tensor": "grid theta log_probs targets embedding_bag.weight",
+    "Tensor | Sequence[_int]": "input_lengths target_lengths",
+    "_int": "blank upscale_factor downscale_factor local_response_norm.size",
     "_float": "momentum local_response_norm.alpha local_response_norm.beta local_response_norm.k",
-    "_bool": "use_input_stats",
-    "Tensor | None": "running_mean running_var",
+    "_bool": "use_input_stats antialias zero_infinity include_last_offset",
+    "Tensor | None": "running_mean running_var per_sample_weights offsets",
 }
 PARAMETERS |= {name: kind for kind, names in _IMAGES.items() for name in names.split()}
 PARAMETERS |= {f"max_unpool{n}d.{name}": kind for n in (1, 2, 3) for name, kind in _UNPOOL.items()}

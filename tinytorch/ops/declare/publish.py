@@ -16,7 +16,7 @@ import inspect
 from types import FunctionType
 
 from ...autograd.formulas import claim
-from ...tensor import Tensor
+from ...tensor import FUNCTIONS, Tensor
 from .arguments import castable, requires, write_out
 from .docs import documented
 from .op import OPS, Op, names_of
@@ -110,16 +110,21 @@ def both(fn=None, **fields):
 
 
 def alias(name: str, *others: str, namespace: str = "") -> None:
-    """Publishes the operator of the qualified ``name`` under ``others`` too: with its method and its in-place method,
+    """Publishes the operator of the qualified ``name`` under ``others`` too: with its method and what it is in place,
     or in another ``namespace`` its function alone."""
     op = OPS[name]
     op.aliases += tuple([f"{namespace}.{other}" for other in others]) if namespace else others
     for other in others:
         if op.function is not None:
             names_of(namespace)[other] = op.function
+        if namespace:
+            continue
         for suffix in ("", "_"):
-            if not namespace and hasattr(Tensor, name + suffix):
+            if hasattr(Tensor, name + suffix):
                 setattr(Tensor, other + suffix, getattr(Tensor, name + suffix))
+        if f"{name}_" in FUNCTIONS:
+            FUNCTIONS[f"{other}_"] = FUNCTIONS[f"{name}_"]
+            OPS[f"{name}_"].aliases += (f"{other}_",)
 
 
 def shown(like):
@@ -140,7 +145,7 @@ def same_parameters(fn, like) -> None:
 
 def composite(fn=None, *, same_dtype: bool = False):
     """Publishes ``fn``, made of other operators, as function (with ``out``, of the result's dtype alone if
-    ``same_dtype``), method and in-place method."""
+    ``same_dtype``) and method, and in place."""
     if fn is None:
         return functools.partial(composite, same_dtype=same_dtype)
     name = fn.__name__
@@ -157,6 +162,6 @@ def composite(fn=None, *, same_dtype: bool = False):
     inplace = outermost(fn, "rewritten({passed})", rewritten=rewritten)
     inplace.__name__ = inplace.__qualname__ = name + "_"
     inplace.__doc__ = f"In place: {fn.__doc__}"
-    method(inplace)
+    both(inplace)
     written = f"write_out(NAME, fn({{passed}}), out, {same_dtype})"
     return both(outermost(fn, written, ("out",), write_out=write_out))

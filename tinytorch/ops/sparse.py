@@ -1,0 +1,574 @@
+"""Sparse tensors: the type, creation, and conversions.
+
+Note [Sparse tensors]
+A sparse tensor consists of dense ones: the values that it has, and their places. What is done to it is done to these by
+dense operators, so that its history is that of its values: derivatives of every order follow, and the gradient of a
+sparse leaf is that of its values, in the same places. Places without a value are no variables, and get no gradient.
+
+In the layout ``sparse_coo`` the places are ``indices`` (sparse dimensions, n), in any order; where a place occurs
+several times, its values add up, until ``coalesce`` makes one of them. ``values`` (n, *) may have further, dense
+dimensions. In ``sparse_csr``, of matrices, the places are ordered by rows: those of row i have the numbers from
+``crow_indices[i]`` to before ``crow_indices[i + 1]``, and ``col_indices`` has their columns.
+
+SparseTensor is a subclass of Tensor that overrides (Note [Overriding] in overrides/overridable.py): public functions
+and methods, given one, look for a rule of their name in RULES. The first sparse tensor of a process makes them look;
+until then, and in operators of plain tensors ever after, nothing does. Its own descriptor is that of a vector of no
+elements: code that knows nothing of sparse tensors finds a shape that does not fit.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..backends.cpu import lib
+from ..backends.native import owner
+from ..dtypes import Size, get_default_dtype, int64
+from ..layouts import layout as _layout
+from ..layouts import sparse_coo, sparse_csr, strided
+from ..printing import with_notes
+from ..tensor import Tensor
+from ..torch_function import DisableTorchFunctionSubclass, _disabled_torch_function_impl, on_subclass
+from .create import as_tensor, zeros
+from .declare import function, ints, method
+from .join import cat, stack
+from .ranges import arange
+
+RULES: dict[str, object] = {}  # what public functions and methods do with sparse arguments, by name
+
+
+def rule(*names: str):
+    """Enters a function into RULES under these names, or its own."""
+
+    def enter(fn):
+        RULES.update(dict.fromkeys(names or (fn.__name__,), fn))
+        return fn
+
+    return enter
+
+
+class SparseTensor(Tensor):
+    """A tensor of which only some elements are stored: Note [Sparse tensors]. Made by ``sparse_coo_tensor``,
+    ``sparse_csr_tensor``, ``Tensor.to_sparse`` and ``Tensor.to_sparse_csr``; an operator that has no rule for it raises
+    NotImplementedError."""
+
+    __slots__ = ("_entries", "_layout", "_listed", "_order", "_places", "_size")
+    __torch_function__ = _disabled_torch_function_impl  # until there is one: _made
+
+    def _nnz(self) -> int:
+        """How many values it has, those of one place counted singly. Follows ``torch.Tensor._nnz``."""
+        return self._entries.shape[0]
+
+    def _indices(self) -> Tensor:
+        """The places, as they are."""
+        return _coo(self)._places
+
+    def _values(self) -> Tensor:
+        """The values, as they are."""
+        return self._entries
+
+    shape = property(lambda self: self._size)
+    ndim = property(lambda self: len(self._size))
+    dtype = property(lambda self: self._entries.dtype)
+    device = property(lambda self: self._entries.device)
+    layout = property(lambda self: self._layout)
+    is_sparse = property(lambda self: self._layout is sparse_coo)
+    is_sparse_csr = property(lambda self: self._layout is sparse_csr)
+    is_cuda = property(lambda self: self._entries.is_cuda)
+    is_cpu = property(lambda self: self._entries.is_cpu)
+    is_leaf = property(lambda self: self._entries.is_leaf)
+    grad_fn = property(lambda self: self._entries.grad_fn)
+    T = property(lambda self: transpose(self, 0, 1))
+    data = property(lambda self: detach(self))
+    requires_grad = property(
+        lambda self: self._entries.requires_grad, lambda self, flag: self._entries.requires_grad_(flag)
+    )
+
+    @property
+    def grad(self):
+        """The gradient of a leaf: sparse, with the same places."""
+        g = self._entries.grad
+        return None if g is None else like(self, g)
+
+    @grad.setter
+    def grad(self, value):
+        if value is not None and not (isinstance(value, SparseTensor) and value._nnz() == self._nnz()):
+            raise RuntimeError("the gradient of a sparse tensor must be a sparse tensor of the same places")
+        self._entries.grad = None if value is None else value._entries
+
+
+def _answer(cls, func, types, args=(), kwargs=None):
+    """``SparseTensor.__torch_function__``: the rule of the function's name."""
+    op = getattr(func, "op", None)
+    name = getattr(func, "__name__", str(func))
+    space = op.namespace if op is not None else ""
+    answer = func if space == "sparse" else RULES.get(name) if not space else None
+    if answer is None:
+        raise NotImplementedError(f"{name}: not implemented for sparse tensors")
+    with DisableTorchFunctionSubclass():
+        return answer(*args, **(kwargs or {}))
+
+
+_own = owner(SparseTensor)
+
+
+def _made(kind: _layout, places, values: Tensor, size, order: bool = False) -> SparseTensor:
+    """A sparse tensor of these parts, which fit. ``order``: are they coalesced?"""
+    if SparseTensor.__torch_function__ is _disabled_torch_function_impl:
+        SparseTensor.__torch_function__ = classmethod(_answer)
+    for take_note in on_subclass:
+        take_note(SparseTensor)
+    s = _own(lib.tt_empty(values._h.dtype, 1, (0,)))
+    s._layout, s._places, s._entries, s._size, s._order = kind, places, values, Size(size), order
+    s._listed = None  # of sparse_csr: the places as in sparse_coo, once they were asked for
+    return s
+
+
+def coo(places: Tensor, values: Tensor, size, order: bool = False) -> SparseTensor:
+    """A ``sparse_coo`` tensor of parts that fit."""
+    return _made(sparse_coo, places, values, size, order)
+
+
+def like(s: SparseTensor, values: Tensor, order: bool | None = None) -> SparseTensor:
+    """A sparse tensor of the same places, with other values."""
+    size = (*s._size[: len(s._size) - s._entries.ndim + 1], *values.shape[1:])
+    return _made(s._layout, s._places, values, size, s._order if order is None else order)
+
+
+def _index_tensor(op: str, data, name: str) -> Tensor:
+    t = as_tensor(data).detach()
+    if t.is_complex() or t.dtype.is_floating_point and t.numel() and bool((t != t.trunc()).any()):
+        raise RuntimeError(f"{op}: {name} must be integers")
+    return t.to(int64)
+
+
+def _given_values(values, dtype, device, requires_grad: bool) -> Tensor:
+    """The values, a view of what was given, whose history goes on; or a leaf."""
+    t = as_tensor(values, dtype=dtype, device=device)
+    if requires_grad:
+        return t.detach().clone().requires_grad_()
+    return t.view_as(t) if t.requires_grad else t.detach()
+
+
+def _check_range(op: str, places: Tensor, size) -> None:
+    if not places.shape[1]:
+        return
+    least, largest = places.amin(1).tolist(), places.amax(1).tolist()
+    for d, (low, high, n) in enumerate(zip(least, largest, size)):
+        if low < 0:
+            raise RuntimeError(f"{op}: found negative index {low} for dim {d}")
+        if high >= n:
+            raise RuntimeError(
+                f"{op}: size is inconsistent with indices: for dim {d}, size is {n} but found index {high}"
+            )
+
+
+@function
+def sparse_coo_tensor(
+    indices=None,
+    values=None,
+    size=None,
+    *,
+    dtype=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+    check_invariants=None,
+    is_coalesced=None,
+):
+    """A sparse tensor of values and their places; values of one place add up. Follows ``torch.sparse_coo_tensor``.
+
+    Args:
+        indices: the places, integers (sparse dimensions, n); none unless given
+        values: the values (n, \\*), of which * are dense dimensions; a number stands for one value
+        size: the shape; the least that has the places unless given
+        check_invariants: taken as in PyTorch; places are always checked
+        is_coalesced: whether the places are in order, each once
+    Returns:
+        A tensor of the layout ``sparse_coo``.
+    Raises:
+        RuntimeError: the parts do not fit each other, or a place is out of range
+    """
+    op = "sparse_coo_tensor"
+    if size is None and isinstance(indices, (tuple, list, Size)) and values is None:
+        indices, size = None, indices
+    if indices is None:
+        if size is None:
+            raise TypeError(f"{op}(): expected indices and values, or a size")
+        size = ints((size,))
+        places = zeros((len(size), 0), dtype=int64, device=device)
+        return coo(places, _given_values(zeros(0, dtype=dtype), dtype, device, requires_grad), size, True)
+    places = _index_tensor(op, indices, "indices").to(device) if device else _index_tensor(op, indices, "indices")
+    values = _given_values(values, dtype, device, requires_grad)
+    if places.ndim != 2:
+        raise RuntimeError(f"{op}: indices must be sparse_dim x nnz, but got: {list(places.shape)}")
+    if not values.ndim and places.shape[1] == 1:
+        values = values.reshape(1)
+    if not values.ndim or values.shape[0] != places.shape[1]:
+        raise RuntimeError(
+            f"{op}: indices and values must have same nnz, but got nnz from indices: {places.shape[1]}, nnz from "
+            f"values: {values.shape[0] if values.ndim else 1}"
+        )
+    if size is None:
+        if not places.shape[1]:
+            raise RuntimeError(f"{op}: the size is not known where there are no indices")
+        size = [n + 1 for n in places.amax(1).tolist()] + list(values.shape[1:])
+    size = ints((size,))
+    if len(size) != places.shape[0] + values.ndim - 1:
+        raise RuntimeError(
+            f"{op}: 'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, sparse_dim = "
+            f"{places.shape[0]}, dense_dim = {values.ndim - 1}"
+        )
+    if tuple(size[places.shape[0] :]) != tuple(values.shape[1:]):
+        raise RuntimeError(f"{op}: values has incorrect size, expected {list(size)}, got {list(values.shape)}")
+    _check_range(op, places, size)
+    return coo(places, values, size, bool(is_coalesced) if is_coalesced is not None else places.shape[1] < 2)
+
+
+@function
+def sparse_csr_tensor(
+    crow_indices,
+    col_indices,
+    values,
+    size=None,
+    *,
+    dtype=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+    check_invariants=None,
+):
+    """A sparse matrix, of its rows' values. Follows ``torch.sparse_csr_tensor``.
+
+    Args:
+        crow_indices: the number of each row's first value, and at the end how many values there are
+        col_indices: the column of each value
+        values: the values
+        size: the shape; the least that has the places unless given
+        check_invariants: taken as in PyTorch; places are always checked
+    Returns:
+        A tensor of the layout ``sparse_csr``.
+    Raises:
+        RuntimeError: the parts do not fit each other, or a place is out of range
+        NotImplementedError: for stacks of matrices, and dense dimensions
+    """
+    op = "sparse_csr_tensor"
+    crow, col = _index_tensor(op, crow_indices, "crow_indices"), _index_tensor(op, col_indices, "col_indices")
+    values = _given_values(values, dtype, device, requires_grad)
+    if crow.ndim > 1 or values.ndim > 1:
+        raise NotImplementedError(f"{op}: not implemented for stacks of matrices, nor for dense dimensions")
+    if crow.ndim != 1 or col.ndim != 1 or values.ndim != 1 or not crow.shape[0]:
+        raise RuntimeError(f"{op}: crow_indices, col_indices and values must be vectors")
+    n = col.shape[0]
+    if values.shape[0] != n:
+        raise RuntimeError(f"{op}: number of values ({values.shape[0]}) and of col_indices ({n}) must match")
+    if size is None:
+        size = (crow.shape[0] - 1, int(col.max()) + 1 if n else 0)
+    size = ints((size,))
+    if len(size) != 2 or crow.shape[0] != size[0] + 1:
+        raise RuntimeError(f"{op}: crow_indices must have {size[0] + 1} elements for size {list(size)}")
+    steps = crow.diff()
+    if int(crow[0]) != 0 or int(crow[-1]) != n or (steps.numel() and int(steps.amin()) < 0):
+        raise RuntimeError(f"{op}: crow_indices must go from 0 to {n}, and never fall")
+    _check_range(op, col.unsqueeze(0), size[1:])
+    return _made(sparse_csr, (crow, col), values, size, True)
+
+
+# Places as numbers.
+
+
+def _flat(places: Tensor, size) -> Tensor:
+    """Each place's number in row-major order."""
+    number = zeros(places.shape[1], dtype=int64, device=places.device)
+    for row, n in zip(places.unbind(0), size):
+        number = number * n + row
+    return number
+
+
+def _apart(number: Tensor, size) -> Tensor:
+    """The places of these numbers."""
+    rows = []
+    for n in reversed(size):
+        rows.append(number % n if n else number)
+        number = number.div(max(n, 1), rounding_mode="floor")
+    return stack(rows[::-1]) if rows else zeros((0, number.shape[0]), dtype=int64, device=number.device)
+
+
+def added_up(number: Tensor, values: Tensor, count: int) -> Tensor:
+    """``count`` rows: each the sum of the values that have its number, in their order."""
+    return values.new_zeros((count, *values.shape[1:])).index_add(0, number, values)
+
+
+def _coo(s: SparseTensor) -> SparseTensor:
+    """``s`` in the layout ``sparse_coo``."""
+    if s._layout is sparse_coo:
+        return s
+    if s._listed is None:
+        crow, col = s._places
+        s._listed = stack((arange(s._size[0], device=col.device).repeat_interleave(crow.diff()), col))
+    return coo(s._listed, s._entries, s._size, True)
+
+
+def _expect(op: str, s, kind: _layout, name: str) -> None:
+    if not isinstance(s, SparseTensor) or s._layout is not kind:
+        given = s._layout.name if isinstance(s, SparseTensor) else "Strided"
+        raise RuntimeError(f"{op} expected {name} tensor layout but got {given}")
+
+
+_COO, _CSR = "sparse coordinate", "sparse row compressed"
+
+
+@method
+def coalesce(self):
+    """A sparse tensor with each place once, in order. Follows ``torch.Tensor.coalesce``.
+
+    Raises:
+        RuntimeError: the layout is not ``sparse_coo``
+    """
+    _expect("coalesce", self, sparse_coo, _COO)
+    if self._order:
+        return self
+    sparse = self._size[: self._places.shape[0]]
+    number, where = _flat(self._places, sparse).unique(return_inverse=True)
+    return coo(_apart(number, sparse), added_up(where, self._entries, number.shape[0]), self._size, True)
+
+
+@method(kind="query")
+def is_coalesced(self) -> bool:
+    """Is each place of a ``sparse_coo`` tensor there once, in order? Follows ``torch.Tensor.is_coalesced``."""
+    _expect("is_coalesced", self, sparse_coo, _COO)
+    return self._order
+
+
+def _of_coalesced(op: str, s):
+    _expect(op, s, sparse_coo, _COO)
+    if not s._order:
+        raise RuntimeError(f"Cannot get {op} on an uncoalesced tensor, please call .coalesce() first")
+    return s
+
+
+@method
+def indices(self):
+    """The places of a coalesced tensor: (sparse dimensions, n). Follows ``torch.Tensor.indices``."""
+    return _of_coalesced("indices", self)._places
+
+
+@method
+def values(self):
+    """The values of a coalesced tensor, or of a ``sparse_csr`` one. Follows ``torch.Tensor.values``."""
+    if isinstance(self, SparseTensor) and self._layout is sparse_csr:
+        return self._entries
+    return _of_coalesced("values", self)._entries
+
+
+@method
+def crow_indices(self):
+    """The number of each row's first value. Follows ``torch.Tensor.crow_indices``."""
+    _expect("crow_indices", self, sparse_csr, _CSR)
+    return self._places[0]
+
+
+@method
+def col_indices(self):
+    """Each value's column. Follows ``torch.Tensor.col_indices``."""
+    _expect("col_indices", self, sparse_csr, _CSR)
+    return self._places[1]
+
+
+@method(kind="query")
+def sparse_dim(self) -> int:
+    """How many dimensions are sparse; 0 of a dense tensor. Follows ``torch.Tensor.sparse_dim``."""
+    return self.ndim - dense_dim(self)
+
+
+@method(kind="query")
+def dense_dim(self) -> int:
+    """How many dimensions are not sparse. Follows ``torch.Tensor.dense_dim``."""
+    return self._entries.ndim - 1 if isinstance(self, SparseTensor) else self.ndim
+
+
+@method
+def to_dense(self, dtype=None, *, masked_grad=None):
+    """A dense tensor of these elements; a dense tensor itself. Follows ``torch.Tensor.to_dense``.
+
+    Args:
+        dtype: the dtype of the result
+        masked_grad: taken as in PyTorch; places without values never get gradients
+    Returns:
+        A dense tensor.
+    """
+    if not isinstance(self, SparseTensor):
+        return self if dtype is None else self.to(dtype)
+    s = _coo(self)
+    sparse = s._size[: s._places.shape[0]]
+    out = added_up(_flat(s._places, sparse), s._entries, math.prod(sparse)).reshape(s._size)
+    return out if dtype is None else out.to(dtype)
+
+
+@method
+def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
+    """The elements that are not 0, and their places. Follows ``torch.Tensor.to_sparse``.
+
+    Args:
+        sparse_dim: how many dimensions are sparse: the first ones; all unless given
+        layout: ``sparse_coo`` (None) or ``sparse_csr``
+        blocksize: of layouts that are not there
+        dense_dim: the same
+    Returns:
+        A sparse tensor.
+    Raises:
+        RuntimeError: there are fewer dimensions
+        NotImplementedError: ``blocksize`` or ``dense_dim`` is given
+    """
+    if blocksize is not None or dense_dim is not None:
+        raise NotImplementedError("to_sparse: not implemented for blocks, nor for stacks of matrices")
+    if isinstance(sparse_dim, _layout):
+        sparse_dim, layout = None, sparse_dim
+    if layout is sparse_csr:
+        return to_sparse_csr(self)
+    if layout is strided:
+        return to_dense(self)
+    if isinstance(self, SparseTensor):
+        return _coo(self)
+    count = self.ndim if sparse_dim is None else sparse_dim
+    if not 0 < count <= max(self.ndim, 1):
+        raise RuntimeError(f"to_sparse: requested {count} sparse dimensions of a tensor of {self.ndim}")
+    there = self.detach() != 0
+    for _ in range(self.ndim - count):
+        there = there.any(-1)
+    places = there.nonzero().t()
+    return coo(places, self[tuple(places.unbind(0))], self.shape, True)
+
+
+@method
+def to_sparse_csr(self, dense_dim=None):
+    """The values of a matrix that are not 0, by rows. Follows ``torch.Tensor.to_sparse_csr``.
+
+    Args:
+        dense_dim: how many of the last dimensions are dense: none
+    Returns:
+        A tensor of the layout ``sparse_csr``.
+    Raises:
+        NotImplementedError: of other than two dimensions, or with dense ones
+    """
+    if isinstance(self, SparseTensor) and self._layout is sparse_csr:
+        return self
+    if self.ndim != 2 or dense_dim or (isinstance(self, SparseTensor) and self._entries.ndim > 1):
+        raise NotImplementedError("to_sparse_csr: implemented for matrices alone")
+    s = coalesce(self if isinstance(self, SparseTensor) else to_sparse(self))
+    rows, cols = s._places.unbind(0)
+    ends = rows.bincount(minlength=s._size[0]).cumsum(0)
+    return _made(sparse_csr, (cat((ends.new_zeros(1), ends)), cols), s._entries, s._size, True)
+
+
+for _fn in (
+    coalesce,
+    is_coalesced,
+    indices,
+    values,
+    crow_indices,
+    col_indices,
+    sparse_dim,
+    dense_dim,
+    to_dense,
+    to_sparse,
+    to_sparse_csr,
+):
+    RULES[_fn.__name__] = _fn
+
+
+# Dimensions, copies, what a tensor tells.
+
+
+@rule()
+def transpose(s, dim0, dim1):
+    if s._layout is not sparse_coo:
+        raise NotImplementedError("transpose: not implemented for sparse_csr tensors")
+    n = s._places.shape[0]
+    dim0, dim1 = [d + s.ndim if d < 0 else d for d in (dim0, dim1)]
+    if not (0 <= dim0 < n and 0 <= dim1 < n):
+        raise RuntimeError(
+            f"sparse transpose: transposed dimensions must be sparse Got sparse_dim: {n}, d0: {dim0}, d1: {dim1}"
+        )
+    order, size = list(range(n)), list(s._size)
+    order[dim0], order[dim1] = dim1, dim0
+    size[dim0], size[dim1] = size[dim1], size[dim0]
+    return coo(s._places[order], s._entries, size, s._order and dim0 == dim1)
+
+
+@rule()
+def t(s):
+    if s.ndim > 2 or s._entries.ndim > 1:
+        raise RuntimeError("t() expects a tensor with <= 2 sparse and 0 dense dimensions")
+    return transpose(s, 0, 1) if s.ndim == 2 else s
+
+
+@rule()
+def size(s, dim=None):
+    return s._size if dim is None else s._size[dim]
+
+
+@rule()
+def requires_grad_(s, requires_grad=True):
+    s._entries.requires_grad_(requires_grad)
+    return s
+
+
+@rule()
+def detach(s):
+    return like(s, s._entries.detach())
+
+
+@rule()
+def clone(s, *, memory_format=None):
+    return like(s, s._entries.clone())
+
+
+@rule()
+def to(s, *args, **kwargs):
+    return like(s, s._entries.to(*args, **kwargs))
+
+
+@rule("__len__")
+def length(s) -> int:
+    return s._size[0]
+
+
+def _told_by_values(name: str):
+    RULES[name] = lambda s, *args, **kwargs: getattr(s._entries, name)(*args, **kwargs)
+
+
+def _kept_places(name: str):
+    RULES[name] = lambda s, *args, **kwargs: like(s, getattr(s._entries, name)(*args, **kwargs))
+
+
+for _name in ("is_floating_point", "is_complex", "is_signed", "element_size", "get_device"):
+    _told_by_values(_name)
+for _name in ("neg", "float", "double", "half", "bfloat16", "cpu", "type_as"):
+    _kept_places(_name)
+RULES["dim"] = RULES["ndimension"] = lambda s: s.ndim
+RULES["numel"] = RULES["nelement"] = lambda s: math.prod(s._size)
+RULES["is_tensor"] = lambda s: True
+
+
+@rule("__repr__")
+def text(s, *, tensor_contents=None) -> str:
+    """The text of a sparse tensor, as PyTorch has it."""
+    names = ("indices",) if s.is_sparse else ("crow_indices", "col_indices")
+    parts = zip((*names, "values"), (*(s._places if s.is_sparse_csr else (s._places,)), s._entries.detach()))
+    shown = ",\n       ".join([f"{name}={_part_text(part, 8 + len(name))}" for name, part in parts])
+    notes = [f"size={tuple(s._size)}", f"nnz={s._nnz()}"]
+    if s.dtype not in (get_default_dtype(), int64):
+        notes.append(f"dtype={s.dtype!r}")
+    notes.append(f"layout={s._layout!r}")
+    if s.grad_fn is not None:
+        notes.append(f"grad_fn=<{type(s.grad_fn).__name__}>")
+    elif s.requires_grad:
+        notes.append("requires_grad=True")
+    return with_notes("tensor(" + shown, notes, 7, s.is_sparse)
+
+
+def _part_text(part: Tensor, indent: int) -> str:
+    if not part.numel():
+        return f"tensor([], size={tuple(part.shape)})"
+    shown = repr(part).partition(", dtype=")[0].rstrip(")") + ")"
+    return shown.replace("\n", "\n" + " " * indent)

@@ -1,0 +1,360 @@
+"""Arithmetic of sparse tensors: sums, products with numbers and with dense tensors, reductions. Note [Sparse tensors]
+in ops/sparse.py."""
+
+from __future__ import annotations
+
+import math
+
+from ..backends.cpu import lib
+from ..dtypes import float32, float64
+from ..tensor import Tensor, wrap
+from .declare import both, function, is_number, primitive
+from .join import cat
+from .search import searchsorted
+from .sparse import (
+    RULES,
+    SparseTensor,
+    _apart,
+    _coo,
+    _flat,
+    added_up,
+    coalesce,
+    coo,
+    like,
+    rule,
+    to_dense,
+    to_sparse_csr,
+    transpose,
+)
+
+
+def _refuse_out(out) -> None:
+    if out is not None:
+        raise NotImplementedError("out= is not implemented for sparse tensors")
+
+
+# Sums.
+
+
+@rule()
+def add(input, other, *, alpha=1, out=None):
+    """Of two sparse tensors, or of a dense and a sparse one."""
+    _refuse_out(out)
+    if not isinstance(input, SparseTensor):
+        return _dense_plus(input, other, alpha)
+    if not isinstance(other, SparseTensor):
+        raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
+    if input.shape != other.shape:
+        raise RuntimeError(
+            f"add: expected sizes of 'self' and 'other' to match, but {list(input.shape)} != {list(other.shape)}"
+        )
+    a, b = _coo(input), _coo(other)
+    if a._places is b._places:
+        return like(input, a._entries.add(b._entries, alpha=alpha))
+    if a._places.shape[0] != b._places.shape[0]:
+        raise RuntimeError("add: expected 'self' and 'other' to have same number of sparse dimensions")
+    more = b._entries if alpha == 1 else b._entries * alpha
+    result = coo(cat((a._places, b._places), 1), cat((a._entries, more.to(_common(a, b)))), a.shape)
+    if input.is_sparse_csr:
+        return to_sparse_csr(result)
+    return coalesce(result) if a._order and b._order else result
+
+
+def _common(a, b):
+    return (a._entries[:0] + b._entries[:0]).dtype
+
+
+def _dense_plus(dense, s, alpha=1):
+    if not isinstance(dense, Tensor):
+        raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
+    if dense.shape != s.shape:
+        raise RuntimeError(
+            f"add: expected sizes of 'self' and 'other' to match, but {list(dense.shape)} != {list(s.shape)}"
+        )
+    rows, s = _rows_of(dense, s), _coo(s)
+    values = s._entries if alpha == 1 else s._entries * alpha
+    number = _flat(s._places, s.shape)
+    return rows.to((rows[:0] + values[:0]).dtype).index_add(0, number, values).reshape(dense.shape)
+
+
+def _rows_of(dense: Tensor, s: SparseTensor) -> Tensor:
+    """The dense tensor with one dimension in the place of those that are sparse in ``s``."""
+    s = _coo(s)
+    n = s._places.shape[0]
+    return dense.reshape(math.prod(dense.shape[:n]), *dense.shape[n:])
+
+
+def _plus(s, other):
+    return add(s, other)
+
+
+def _plus_on_the_right(s, other):
+    return add(other, s)
+
+
+# Backward adds gradients where nothing is overridden.
+SparseTensor.__add__, SparseTensor.__radd__ = _plus, _plus_on_the_right
+SparseTensor.clone, SparseTensor.detach = RULES["clone"], RULES["detach"]
+
+
+@rule()
+def sub(input, other, *, alpha=1, out=None):
+    return add(input, other, alpha=-alpha, out=out)
+
+
+@rule("add_")
+def add_into(input, other, *, alpha=1):
+    """In place; into a dense tensor, by its elements."""
+    if isinstance(input, SparseTensor):
+        if not isinstance(other, SparseTensor):
+            raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
+        return _replaced(input, add(input, other, alpha=alpha))
+    if input.shape != other.shape:
+        raise RuntimeError(
+            f"add_: expected sizes of 'self' and 'other' to match, but {list(input.shape)} != {list(other.shape)}"
+        )
+    s = _coo(other)
+    values = s._entries if alpha == 1 else s._entries * alpha
+    if input.is_contiguous():
+        _rows_of(input, s).index_add_(0, _flat(s._places, s.shape), values.to(input.dtype))
+        return input
+    return input.add_(to_dense(s), alpha=alpha)
+
+
+SparseTensor.add_ = add_into
+
+
+@rule("sub_")
+def sub_into(input, other, *, alpha=1):
+    return add_into(input, other, alpha=-alpha)
+
+
+def _replaced(s: SparseTensor, by: SparseTensor) -> SparseTensor:
+    """``s``, with the parts of another."""
+    if s.requires_grad and s.is_leaf:
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+    s._layout, s._places, s._entries, s._size, s._order = by._layout, by._places, by._entries, by._size, by._order
+    s._listed = None
+    return s
+
+
+@rule("zero_")
+def zero_into(s):
+    return _replaced(s, coo(s._indices()[:, :0], s._entries[:0].detach(), s.shape, True))
+
+
+@rule("zeros_like")
+def zeros_as(s, **options):
+    return coo(s._indices()[:, :0], s._entries.detach()[:0].to(options.get("dtype") or s.dtype), s.shape, True)
+
+
+# Products with numbers, and element by element.
+
+
+def _is_scalar(x) -> bool:
+    return is_number(x) or (isinstance(x, Tensor) and not isinstance(x, SparseTensor) and not x.ndim)
+
+
+@rule()
+def mul(input, other, *, out=None):
+    """By a number, or element by element by a dense tensor of the same shape."""
+    _refuse_out(out)
+    if not isinstance(input, SparseTensor):
+        input, other = other, input
+    if _is_scalar(other):
+        return like(input, input._entries * other)
+    if isinstance(other, SparseTensor):
+        return _common_places(input, other)
+    if other.shape != input.shape:
+        raise NotImplementedError("mul: a sparse and a dense tensor must have the same shape")
+    s = _coo(input)
+    values = s._entries * _rows_of(other, s).index_select(0, _flat(s._places, s.shape))
+    return like(input, values)
+
+
+def _common_places(a, b):
+    """The product of two sparse tensors has values where both have."""
+    if a.shape != b.shape:
+        raise NotImplementedError("mul: sparse tensors must have the same shape")
+    a, b = coalesce(_coo(a)), coalesce(_coo(b))
+    ours, theirs = _flat(a._places, a.shape), _flat(b._places, b.shape)
+    number, times = cat((ours, theirs)).unique(return_counts=True)
+    both_have = number[times == 2]
+    x, y = [s._entries.index_select(0, searchsorted(own, both_have)) for s, own in ((a, ours), (b, theirs))]
+    return coo(_apart(both_have, a.shape[: a._places.shape[0]]), x * y, a.shape, True)
+
+
+@rule()
+def div(input, other, *, rounding_mode=None, out=None):
+    _refuse_out(out)
+    if not isinstance(input, SparseTensor) or not _is_scalar(other):
+        raise RuntimeError("Sparse division requires a scalar or zero-dim dense tensor divisor")
+    return like(input, input._entries.div(other, rounding_mode=rounding_mode))
+
+
+@rule("mul_")
+def mul_into(input, other):
+    return _replaced(input, mul(input, other))
+
+
+@rule("div_")
+def div_into(input, other, *, rounding_mode=None):
+    return _replaced(input, div(input, other, rounding_mode=rounding_mode))
+
+
+# Products of matrices.
+
+
+def _product(s: SparseTensor, dense: Tensor) -> Tensor:
+    """A sparse matrix times a dense matrix."""
+    if s.ndim != 2 or dense.ndim != 2 or s._entries.ndim > 1:
+        raise RuntimeError(f"mm: expected matrices, got {s.ndim}D and {dense.ndim}D tensors")
+    if s.shape[1] != dense.shape[0]:
+        raise RuntimeError(f"mm: Argument #3 (dense): Expected dim 0 size {s.shape[1]}, got {dense.shape[0]}")
+    if s.dtype is not dense.dtype:
+        raise RuntimeError(f"mm: expected m1 and m2 to have the same dtype, but got: {s.dtype!r} != {dense.dtype!r}")
+    rows, cols = s._indices().unbind(0)
+    if s._entries.is_cpu and s.dtype in (float32, float64):
+        return _at_places(rows, cols, s._entries, dense, s.shape[0])
+    return added_up(rows, s._entries.unsqueeze(1) * dense.index_select(0, cols), s.shape[0])
+
+
+@primitive(
+    name="sparse_product",
+    title="SparseAddmmBackward0",
+    values=lambda g, rows, cols, dense: _dots(rows, cols, g, dense),
+    dense=lambda g, rows, cols, values, dense_shape: _at_places(cols, rows, values, g, dense_shape[0]),
+)
+def _at_places(rows, cols, values, dense, n):
+    """A sparse matrix of n rows times a dense one."""
+    return wrap(lib.tt_sparse_product(rows._h, cols._h, values._h, dense._h, n))
+
+
+@primitive(
+    name="sparse_dots",
+    a=lambda g, rows, cols, a_shape, b: _at_places(rows, cols, g, b, a_shape[0]),
+    b=lambda g, rows, cols, a, b_shape: _at_places(cols, rows, g, a, b_shape[0]),
+)
+def _dots(rows, cols, a, b):
+    """The values of a @ b.T in these places."""
+    return wrap(lib.tt_sparse_dots(rows._h, cols._h, a._h, b._h))
+
+
+@rule()
+def mm(input, mat2, *, out=None):
+    """A dense matrix; of two sparse ones, a sparse matrix."""
+    _refuse_out(out)
+    if not isinstance(input, SparseTensor):
+        return _product(transpose(_coo(mat2), 0, 1), input.t()).t()
+    if isinstance(mat2, SparseTensor):
+        raise NotImplementedError("mm: not implemented for two sparse matrices")
+    return _product(input, mat2)
+
+
+@rule()
+def mv(input, vec, *, out=None):
+    _refuse_out(out)
+    return _product(input, vec.unsqueeze(1)).squeeze(1)
+
+
+@rule()
+def matmul(input, other, *, out=None):
+    if isinstance(input, SparseTensor) and not isinstance(other, SparseTensor) and other.ndim == 1:
+        return mv(input, other, out=out)
+    return mm(input, other, out=out)
+
+
+@rule()
+def addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
+    if isinstance(input, SparseTensor):
+        raise NotImplementedError("addmm: not implemented for a sparse matrix as the first argument")
+    product = mm(mat1, mat2, out=out)
+    product = product if alpha == 1 else product * alpha
+    return product + (input if beta == 1 else input * beta)
+
+
+@both
+def smm(input, mat2):
+    """A sparse matrix times a dense one, as a sparse tensor of all elements. Follows ``torch.smm``.
+
+    Args:
+        mat2: a dense matrix
+    Returns:
+        A sparse tensor.
+    Raises:
+        RuntimeError: ``input`` is not sparse
+    """
+    if not isinstance(input, SparseTensor):
+        raise RuntimeError("smm: expected a sparse tensor as the first argument")
+    product = _product(input, mat2)
+    n = product.numel()
+    every = _apart(product.new_ones(n, dtype=bool).nonzero().squeeze(1), product.shape)
+    return coo(every, product.reshape(n), product.shape)
+
+
+@function
+def spmm(input, mat2):
+    """The product of a sparse matrix and a dense one. Follows ``torch.spmm``.
+
+    Args:
+        mat2: a dense matrix
+    Returns:
+        A dense matrix.
+    """
+    return mm(input, mat2) if isinstance(input, SparseTensor) or isinstance(mat2, SparseTensor) else input.mm(mat2)
+
+
+RULES["smm"], RULES["spmm"] = smm, spmm
+
+
+# Reductions.
+
+
+@rule("sum")
+def sum_of(input, dim=None, keepdim=False, *, dtype=None, out=None):
+    """Of all elements, or along dimensions: sparse while a sparse dimension is left."""
+    _refuse_out(out)
+    if keepdim:
+        raise NotImplementedError("sum: keepdim is not implemented for sparse tensors")
+    values = input._entries if dtype is None else input._entries.to(dtype)
+    dims = () if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
+    if not dims:
+        return values.sum()
+    for d in dims:
+        if not -input.ndim <= d < input.ndim:
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [{-input.ndim}, {input.ndim - 1}], but got {d})"
+            )
+    dims = {d % input.ndim for d in dims}
+    s = _coo(input)
+    n = s._places.shape[0]
+    dense = [d - n + 1 for d in dims if d >= n]
+    values = values.sum(dense) if dense else values
+    kept = [d for d in range(n) if d not in dims]
+    if not kept:
+        return values.sum(0)
+    size = [k for d, k in enumerate(s.shape) if d not in dims]
+    return coalesce(coo(s._places[kept], values, size, s._order and len(kept) == n))
+
+
+def soft(input, dim, dtype, log: bool):
+    """softmax, or its logarithm, of the elements that there are."""
+    if not -input.ndim <= dim < input.ndim:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-input.ndim}, {input.ndim - 1}], but got {dim})"
+        )
+    s = coalesce(_coo(input))
+    values, n, dim = s._entries if dtype is None else s._entries.to(dtype), s._places.shape[0], dim % input.ndim
+    if dim >= n:
+        soft = values.log_softmax(dim - n + 1) if log else values.softmax(dim - n + 1)
+        return like(s, soft)
+    others = [d for d in range(n) if d != dim]
+    number, group = _flat(s._places[others], [s.shape[d] for d in others]).unique(return_inverse=True)
+    count = number.shape[0]
+    largest = values.new_zeros((count, *values.shape[1:]), dtype=values.dtype).detach()
+    largest = largest.index_reduce(0, group, values.detach(), "amax", include_self=False)
+    shifted = values - largest.index_select(0, group)
+    sums = added_up(group, shifted.exp(), count)
+    if log:
+        return like(s, shifted - sums.log().index_select(0, group))
+    return like(s, shifted.exp() / sums.index_select(0, group))
