@@ -13,7 +13,8 @@ int tt_recurrent_kind(const char *name); /* -1: there is none */
  * and gru, whose fourth is h w^T + b of n. b is NULL but for gru, c0 but for lstm. */
 tt_array *tt_recurrent(int kind, tt_array *x, tt_array *w, tt_array *b, tt_array *h0, tt_array *c0, int64_t steps,
                        int64_t *sizes, int reverse, tt_array **more);
-/* The gradients for g and g_c, those of y and c, of which one may be NULL. made: of x; of h w^T + b, NULL but for gru,
+/* The gradient of x for g and g_c, those of y and c, of which one may be NULL. more: that of h w^T + b, NULL but for gru,
  * where the two differ; and of what of the first state goes past w (N, H), NULL for rnn: of c0, or of h0 times z. */
-int tt_recurrent_backward(int kind, tt_array *g, tt_array *g_c, tt_array *w, tt_array *y, tt_array *c, tt_array *gates,
-                          tt_array *h0, tt_array *c0, int64_t steps, int64_t *sizes, int reverse, tt_array **made);
+tt_array *tt_recurrent_backward(int kind, tt_array *g, tt_array *g_c, tt_array *w, tt_array *y, tt_array *c,
+                                tt_array *gates, tt_array *h0, tt_array *c0, int64_t steps, int64_t *sizes, int reverse,
+                                tt_array **more);

@@ -13,9 +13,9 @@ import itertools
 from typing import NamedTuple
 
 from ..autograd.api import grad
-from ..backends.cpu import error, ffi, lib
+from ..backends.cpu import ffi, lib
 from ..dtypes import ALL, FLOATING, int64
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, gives_tensors
 from .convert import in_dtype
 from .create import tensor as make_tensor
 from .create import zeros
@@ -107,6 +107,9 @@ def _apart(*inputs):
     return [None if x is None else x.view_as(x) for x in inputs]
 
 
+_run_forward, _run_backward = gives_tensors(lib.tt_recurrent), gives_tensors(lib.tt_recurrent_backward)
+
+
 def _handles(*operands):
     """Of tensors as the kernel takes them; and the tensors, which have to live."""
     plain = [None if x is None else x.contiguous() for x in operands]
@@ -117,20 +120,15 @@ def _forward(steps: Steps, x, w, b, h0, c0):
     more = ffi.new("tt_array *[2]")
     handles, kept = _handles(x, w, b, h0, c0)
     code = lib.tt_recurrent_kind(steps.kind.encode())
-    h = lib.tt_recurrent(code, *handles, len(steps.sizes), list(steps.sizes), steps.reverse, more)
-    if not h:
-        raise error(steps.kind)
-    return wrap(h), *(wrap(m) if m else None for m in more)
+    return _run_forward(code, *handles, len(steps.sizes), list(steps.sizes), steps.reverse, more)
 
 
 def _backward(steps: Steps, g, g_c, w, h0, c0, y, c, gates, edges):
     """The gradients of x, w, b, h0 and c0, without history, those whose edge is not None."""
-    made = ffi.new("tt_array *[3]")
     handles, kept = _handles(g, g_c, w, y, c, gates, h0, c0)
     code = lib.tt_recurrent_kind(steps.kind.encode())
-    if lib.tt_recurrent_backward(code, *handles, len(steps.sizes), list(steps.sizes), steps.reverse, made) < 0:
-        raise error(steps.kind)
-    of_x, of_h, of_first = (wrap(m) if m else None for m in made)
+    sizes, more = list(steps.sizes), ffi.new("tt_array *[2]")
+    of_x, of_h, of_first = _run_backward(code, *handles, len(sizes), sizes, steps.reverse, more)
     of_h = of_x if of_h is None else of_h
     batch = h0.shape[0]
     of_w = of_h0 = None
