@@ -17,6 +17,7 @@ from . import random as random
 from . import return_types as return_types
 from . import serialization as serialization
 from . import signal as signal
+from . import sparse as sparse
 from . import special as special
 from . import storage as storage
 from . import utils as utils
@@ -74,6 +75,8 @@ from .layouts import contiguous_format as contiguous_format
 from .layouts import layout as layout
 from .layouts import memory_format as memory_format
 from .layouts import preserve_format as preserve_format
+from .layouts import sparse_coo as sparse_coo
+from .layouts import sparse_csr as sparse_csr
 from .layouts import strided as strided
 from .printing import set_printoptions as set_printoptions
 from .serialization import load as load
@@ -124,9 +127,9 @@ __all__ = [
     "frac", "frac_", "frexp", "from_dlpack", "from_numpy", "frombuffer", "full", "full_like", "func", "fuse", "gather",
     "gcd", "gcd_", "ge", "ge_", "geqrf", "ger", "get_default_device", "get_default_dtype",
     "get_deterministic_debug_mode", "get_device", "get_float32_matmul_precision", "get_num_threads", "get_rng_state",
-    "gradient", "greater", "greater_", "greater_equal", "greater_equal_", "group_norm", "gt", "gt_", "half",
-    "hamming_window", "hann_window", "hardshrink", "heaviside", "histc", "histogram", "histogramdd", "hsplit", "hstack",
-    "hypot", "hypot_", "i0", "i0_", "igamma", "igamma_", "igammac", "igammac_", "iinfo", "imag", "index_add",
+    "gradient", "greater", "greater_", "greater_equal", "greater_equal_", "group_norm", "gru", "gru_cell", "gt", "gt_",
+    "half", "hamming_window", "hann_window", "hardshrink", "heaviside", "histc", "histogram", "histogramdd", "hsplit",
+    "hstack", "hypot", "hypot_", "i0", "i0_", "igamma", "igamma_", "igammac", "igammac_", "iinfo", "imag", "index_add",
     "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_", "index_put", "index_put_", "index_reduce",
     "index_reduce_", "index_select", "inf", "inference_mode", "initial_seed", "inner", "int", "int16", "int32", "int64",
     "int8", "inverse", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_complex", "is_conj",
@@ -137,37 +140,38 @@ __all__ = [
     "less_equal", "less_equal_", "lgamma", "lgamma_", "linalg", "linspace", "load", "log", "log10", "log10_", "log1p",
     "log1p_", "log2", "log2_", "log_", "log_softmax", "logaddexp", "logaddexp2", "logcumsumexp", "logdet",
     "logical_and", "logical_and_", "logical_not", "logical_not_", "logical_or", "logical_or_", "logical_xor",
-    "logical_xor_", "logit", "logit_", "logspace", "logsumexp", "long", "lt", "lt_", "lu", "lu_solve", "lu_unpack",
-    "manual_seed", "masked_fill", "masked_scatter", "masked_scatter_", "masked_select", "matmul", "matrix_exp",
-    "matrix_power", "max", "maximum", "mean", "median", "memory_format", "meshgrid", "min", "minimum", "mm", "mode",
-    "moveaxis", "movedim", "msort", "mul", "mul_", "multinomial", "multiply", "multiply_", "multiprocessing", "mv",
-    "mvlgamma", "mvlgamma_", "nan", "nan_to_num", "nan_to_num_", "nanmean", "nanmedian", "nanquantile", "nansum",
-    "narrow", "narrow_copy", "native_batch_norm", "native_channel_shuffle", "ne", "ne_", "neg", "neg_", "negative",
-    "negative_", "newaxis", "nextafter", "nextafter_", "nn", "no_grad", "nonzero", "nonzero_static", "norm", "normal",
-    "not_equal", "not_equal_", "numel", "ones", "ones_like", "optim", "orgqr", "ormqr", "outer", "overrides",
-    "pairwise_distance", "pca_lowrank", "pdist", "permute", "permute_copy", "pi", "pinverse", "pixel_shuffle",
-    "pixel_unshuffle", "polar", "polygamma", "polygamma_", "positive", "pow", "pow_", "prelu", "preserve_format",
-    "prod", "profiler", "promote_types", "put", "put_", "qr", "quantile", "rad2deg", "rad2deg_", "rand", "rand_like",
-    "randint", "randint_like", "randn", "randn_like", "random", "randperm", "range", "ravel", "real", "reciprocal",
-    "reciprocal_", "relu", "relu_", "remainder", "remainder_", "renorm", "renorm_", "repeat_interleave", "reshape",
-    "reshape_as", "resize_as_", "resolve_conj", "resolve_neg", "result_type", "return_types", "rms_norm", "roll",
-    "rot90", "round", "round_", "row_stack", "rsqrt", "rsqrt_", "rsub", "save", "scalar_tensor", "scatter", "scatter_",
-    "scatter_add", "scatter_add_", "scatter_reduce", "scatter_reduce_", "searchsorted", "seed", "select", "select_copy",
+    "logical_xor_", "logit", "logit_", "logspace", "logsumexp", "long", "lstm", "lstm_cell", "lt", "lt_", "lu",
+    "lu_solve", "lu_unpack", "manual_seed", "masked_fill", "masked_scatter", "masked_scatter_", "masked_select",
+    "matmul", "matrix_exp", "matrix_power", "max", "maximum", "mean", "median", "memory_format", "meshgrid", "min",
+    "minimum", "mm", "mode", "moveaxis", "movedim", "msort", "mul", "mul_", "multinomial", "multiply", "multiply_",
+    "multiprocessing", "mv", "mvlgamma", "mvlgamma_", "nan", "nan_to_num", "nan_to_num_", "nanmean", "nanmedian",
+    "nanquantile", "nansum", "narrow", "narrow_copy", "native_batch_norm", "native_channel_shuffle", "ne", "ne_", "neg",
+    "neg_", "negative", "negative_", "newaxis", "nextafter", "nextafter_", "nn", "no_grad", "nonzero", "nonzero_static",
+    "norm", "normal", "not_equal", "not_equal_", "numel", "ones", "ones_like", "optim", "orgqr", "ormqr", "outer",
+    "overrides", "pairwise_distance", "pca_lowrank", "pdist", "permute", "permute_copy", "pi", "pinverse",
+    "pixel_shuffle", "pixel_unshuffle", "polar", "polygamma", "polygamma_", "positive", "pow", "pow_", "prelu",
+    "preserve_format", "prod", "profiler", "promote_types", "put", "put_", "qr", "quantile", "rad2deg", "rad2deg_",
+    "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "random", "randperm", "range", "ravel",
+    "real", "reciprocal", "reciprocal_", "relu", "relu_", "remainder", "remainder_", "renorm", "renorm_",
+    "repeat_interleave", "reshape", "reshape_as", "resize_as_", "resolve_conj", "resolve_neg", "result_type",
+    "return_types", "rms_norm", "rnn_relu", "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell", "roll", "rot90", "round",
+    "round_", "row_stack", "rsqrt", "rsqrt_", "rsub", "save", "scalar_tensor", "scatter", "scatter_", "scatter_add",
+    "scatter_add_", "scatter_reduce", "scatter_reduce_", "searchsorted", "seed", "select", "select_copy",
     "select_scatter", "selu", "serialization", "set_default_device", "set_default_dtype",
     "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_grad_enabled", "set_num_threads",
     "set_printoptions", "set_rng_state", "sgn", "sgn_", "short", "sigmoid", "sigmoid_", "sign", "sign_", "signal",
-    "signbit", "sin", "sin_", "sinc", "sinc_", "sinh", "sinh_", "slice_copy", "slice_scatter", "slogdet", "softmax",
-    "sort", "special", "split", "split_copy", "split_with_sizes", "split_with_sizes_copy", "sqrt", "sqrt_", "square",
-    "square_", "squeeze", "squeeze_copy", "stack", "std", "std_mean", "stft", "storage", "strided", "sub", "sub_",
-    "subtract", "subtract_", "sum", "svd", "svd_lowrank", "swapaxes", "swapdims", "t", "t_copy", "take",
-    "take_along_dim", "tan", "tan_", "tanh", "tanh_", "tensor", "tensor_split", "tensordot", "tile", "to_dlpack",
-    "topk", "trace", "transpose", "transpose_copy", "trapezoid", "trapz", "triangular_solve", "tril", "tril_",
-    "tril_indices", "triplet_margin_loss", "triu", "triu_", "triu_indices", "true_divide", "true_divide_", "trunc",
-    "trunc_", "uint8", "unbind", "unbind_copy", "unflatten", "unfold_copy", "unique", "unique_consecutive",
-    "unravel_index", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes", "unsqueeze", "unsqueeze_copy",
-    "use_deterministic_algorithms", "utils", "var", "var_mean", "vdot", "view_as", "view_as_complex",
-    "view_as_complex_copy", "view_as_real", "view_as_real_copy", "view_copy", "vsplit", "vstack", "where", "xlogy",
-    "xlogy_", "zero_", "zeros", "zeros_like",
+    "signbit", "sin", "sin_", "sinc", "sinc_", "sinh", "sinh_", "slice_copy", "slice_scatter", "slogdet", "smm",
+    "softmax", "sort", "sparse", "sparse_coo", "sparse_coo_tensor", "sparse_csr", "sparse_csr_tensor", "special",
+    "split", "split_copy", "split_with_sizes", "split_with_sizes_copy", "spmm", "sqrt", "sqrt_", "square", "square_",
+    "squeeze", "squeeze_copy", "stack", "std", "std_mean", "stft", "storage", "strided", "sub", "sub_", "subtract",
+    "subtract_", "sum", "svd", "svd_lowrank", "swapaxes", "swapdims", "t", "t_copy", "take", "take_along_dim", "tan",
+    "tan_", "tanh", "tanh_", "tensor", "tensor_split", "tensordot", "tile", "to_dlpack", "topk", "trace", "transpose",
+    "transpose_copy", "trapezoid", "trapz", "triangular_solve", "tril", "tril_", "tril_indices", "triplet_margin_loss",
+    "triu", "triu_", "triu_indices", "true_divide", "true_divide_", "trunc", "trunc_", "uint8", "unbind", "unbind_copy",
+    "unflatten", "unfold_copy", "unique", "unique_consecutive", "unravel_index", "unsafe_chunk", "unsafe_split",
+    "unsafe_split_with_sizes", "unsqueeze", "unsqueeze_copy", "use_deterministic_algorithms", "utils", "var",
+    "var_mean", "vdot", "view_as", "view_as_complex", "view_as_complex_copy", "view_as_real", "view_as_real_copy",
+    "view_copy", "vsplit", "vstack", "where", "xlogy", "xlogy_", "zero_", "zeros", "zeros_like",
 ]
 
 def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -618,6 +622,20 @@ def group_norm(
     input: Tensor, num_groups: _int, weight: Tensor | None = None, bias: Tensor | None = None,
     eps: _float = 1e-05, cudnn_enabled: _bool = True,
 ) -> Tensor: ...
+@overload
+def gru(
+    input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float,
+    train: _bool, bidirectional: _bool, batch_first: _bool,
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def gru(
+    data: Tensor, batch_sizes: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int,
+    dropout: _float, train: _bool, bidirectional: _bool,
+) -> tuple[Tensor, Tensor]: ...
+def gru_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> Tensor: ...
 def gt(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor: ...
 def gt_(input: Tensor, other: Tensor | Number) -> Tensor: ...
 def hamming_window(
@@ -771,6 +789,20 @@ def logsumexp(
     input: Tensor, dim: _int | Sequence[_int], keepdim: _bool = False, *, out: Tensor | None = None,
     axis: _int | Sequence[_int] | None = None, keepdims: _bool = False,
 ) -> Tensor: ...
+@overload
+def lstm(
+    input: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], has_biases: _bool, num_layers: _int,
+    dropout: _float, train: _bool, bidirectional: _bool, batch_first: _bool,
+) -> tuple[Tensor, Tensor, Tensor]: ...
+@overload
+def lstm(
+    data: Tensor, batch_sizes: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], has_biases: _bool,
+    num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool,
+) -> tuple[Tensor, Tensor, Tensor]: ...
+def lstm_cell(
+    input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> tuple[Tensor, Tensor]: ...
 def lt(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor: ...
 def lt_(input: Tensor, other: Tensor | Number) -> Tensor: ...
 def lu(
@@ -1080,6 +1112,34 @@ def result_type(tensor1: Tensor | Number, tensor2: Tensor | Number) -> _dtype: .
 def rms_norm(
     input: Tensor, normalized_shape: Sequence[_int], weight: Tensor | None = None, eps: _float | None = None,
 ) -> Tensor: ...
+@overload
+def rnn_relu(
+    input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float,
+    train: _bool, bidirectional: _bool, batch_first: _bool,
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def rnn_relu(
+    data: Tensor, batch_sizes: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int,
+    dropout: _float, train: _bool, bidirectional: _bool,
+) -> tuple[Tensor, Tensor]: ...
+def rnn_relu_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def rnn_tanh(
+    input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float,
+    train: _bool, bidirectional: _bool, batch_first: _bool,
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def rnn_tanh(
+    data: Tensor, batch_sizes: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int,
+    dropout: _float, train: _bool, bidirectional: _bool,
+) -> tuple[Tensor, Tensor]: ...
+def rnn_tanh_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> Tensor: ...
 def roll(input: Tensor, shifts: _int | Sequence[_int], dims: _int | Sequence[_int] = ()) -> Tensor: ...
 def rot90(input: Tensor, k: _int = 1, dims: Sequence[_int] = ...) -> Tensor: ...
 def round(input: Tensor, *, decimals: _int = 0, out: Tensor | None = None) -> Tensor: ...
@@ -1146,6 +1206,7 @@ def slice_scatter(
     step: _int = 1, *, axis: _int | None = None,
 ) -> Tensor: ...
 def slogdet(input: Tensor) -> return_types.slogdet: ...
+def smm(input: Tensor, mat2: Tensor) -> Tensor: ...
 def softmax(
     input: Tensor, dim: _int | None = None, dtype: _dtype | None = None, *, axis: _int | None = None,
 ) -> Tensor: ...
@@ -1153,6 +1214,16 @@ def sort(
     input: Tensor, dim: _int = -1, descending: _bool = False, stable: _bool = False, *, out: tuple[Tensor,
     Tensor] | None = None, axis: _int | None = None,
 ) -> return_types.sort: ...
+def sparse_coo_tensor(
+    indices: Any = None, values: Any = None, size: Sequence[_int] | None = None, *, dtype: _dtype | None = None,
+    device: Device = None, pin_memory: _bool = False, requires_grad: _bool = False,
+    check_invariants: _bool | None = None, is_coalesced: _bool | None = None,
+) -> Tensor: ...
+def sparse_csr_tensor(
+    crow_indices: Any, col_indices: Any, values: Any, size: Sequence[_int] | None = None, *,
+    dtype: _dtype | None = None, device: Device = None, pin_memory: _bool = False, requires_grad: _bool = False,
+    check_invariants: _bool | None = None,
+) -> Tensor: ...
 def split(
     input: Tensor, split_size_or_sections: _int | Sequence[_int], dim: _int = 0, *, axis: _int | None = None,
 ) -> tuple[Tensor, ...]: ...
@@ -1167,6 +1238,7 @@ def split_with_sizes_copy(
     input: Tensor, split_sizes: Sequence[_int], dim: _int | Sequence[_int] | None = 0, *,
     out: Sequence[Tensor] | None = None, axis: _int | Sequence[_int] | None = None,
 ) -> tuple[Tensor, ...]: ...
+def spmm(input: Tensor, mat2: Tensor) -> Tensor: ...
 def sqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def sqrt_(input: Tensor) -> Tensor: ...
 def square(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...

@@ -95,7 +95,6 @@ from ..ops.pooling import (
     max_unpool3d,
 )
 from ..ops.rearrange import one_hot
-from ..ops.bags import by_frequency as _by_frequency
 from ..ops.bags import embedding_bag
 from ..ops.bags import shorten as _shorten
 from ..ops.batch_norm import batch_norm, instance_norm, local_response_norm
@@ -107,7 +106,7 @@ from ..ops.softmax import softmax as _softmax
 from ..ops.interpolate import interpolate, upsample, upsample_nearest, upsample_bilinear
 from ..ops.grid_sample import grid_sample, affine_grid
 from ..ops.ctc import ctc_loss
-from ..tensor import FUNCTIONS, Tensor
+from ..tensor import FUNCTIONS
 
 __all__ = [
     "adaptive_avg_pool1d",

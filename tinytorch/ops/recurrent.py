@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ..autograd.api import grad
 from ..backends.cpu import error, ffi, lib
 from ..dtypes import ALL, FLOATING, int64
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, gives_array, gives_tensors
 from .convert import in_dtype
 from .create import tensor as make_tensor
 from .create import zeros
@@ -113,24 +113,29 @@ def _handles(*operands):
     return [NULL if x is None else x._h for x in plain], plain
 
 
+_recurrent = gives_tensors(lib.tt_recurrent, raises=False)
+_recurrent_backward = gives_array(lib.tt_recurrent_backward)
+
+
 def _forward(steps: Steps, x, w, b, h0, c0):
-    more = ffi.new("tt_array *[2]")
     handles, kept = _handles(x, w, b, h0, c0)
     code = lib.tt_recurrent_kind(steps.kind.encode())
-    h = lib.tt_recurrent(code, *handles, len(steps.sizes), list(steps.sizes), steps.reverse, more)
-    if not h:
+    sizes = list(steps.sizes)
+    made = _recurrent(code, *handles, len(sizes), sizes, steps.reverse, ffi.new("tt_array *[2]"))
+    if made is None:
         raise error(steps.kind)
-    return wrap(h), *(wrap(m) if m else None for m in more)
+    return made
 
 
 def _backward(steps: Steps, g, g_c, w, h0, c0, y, c, gates, edges):
     """The gradients of x, w, b, h0 and c0, without history, those whose edge is not None."""
-    made = ffi.new("tt_array *[3]")
     handles, kept = _handles(g, g_c, w, y, c, gates, h0, c0)
     code = lib.tt_recurrent_kind(steps.kind.encode())
-    if lib.tt_recurrent_backward(code, *handles, len(steps.sizes), list(steps.sizes), steps.reverse, made) < 0:
+    sizes = list(steps.sizes)
+    made = _recurrent_backward(code, *handles, len(sizes), sizes, steps.reverse, ffi.new("tt_array *[3]"))
+    if made is None:
         raise error(steps.kind)
-    of_x, of_h, of_first = (wrap(m) if m else None for m in made)
+    of_x, of_h, of_first = (*made, None, None)[:3]
     of_h = of_x if of_h is None else of_h
     batch = h0.shape[0]
     of_w = of_h0 = None
