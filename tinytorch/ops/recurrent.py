@@ -117,10 +117,10 @@ def _handles(*operands):
 
 
 def _forward(steps: Steps, x, w, b, h0, c0):
-    more = ffi.new("tt_array *[2]")
     handles, kept = _handles(x, w, b, h0, c0)
     code = lib.tt_recurrent_kind(steps.kind.encode())
-    return _run_forward(code, *handles, len(steps.sizes), list(steps.sizes), steps.reverse, more)
+    sizes, more = list(steps.sizes), ffi.new("tt_array *[2]")
+    return _run_forward(code, *handles, len(sizes), sizes, steps.reverse, more)
 
 
 def _backward(steps: Steps, g, g_c, w, h0, c0, y, c, gates, edges):
