@@ -262,10 +262,3 @@ def operator_above() -> str:
             return f"{name}: "
         frame = frame.f_back
     return ""
-
-
-def wrap(h) -> Tensor:
-    """A tensor without history that owns the descriptor ``h``; raises what the C side refused when it is NULL."""
-    if not h:
-        raise error()
-    return own(h)
