@@ -76,9 +76,14 @@ MORE_BYTES = {
     "ormqr": "a composition, where PyTorch has a kernel",
     "polar": "a composition, where PyTorch has a kernel",
     "renorm": "a composition, where PyTorch has a kernel",
-    "scaled_dot_product_attention": "the mask of is_causal",
+    "scaled_dot_product_attention": "where the mask's gradient is wanted, a composition",
     "setitem": "a mask's places",
     "special.ndtr": "the input, which is there anyway, where PyTorch has a composition",
+}
+MORE_BYTES |= {
+    f"{name}{cell}": "what the inputs contribute to gates, for second derivatives"
+    for name in ("rnn_tanh", "rnn_relu", "lstm", "gru")
+    for cell in ("", "_cell")
 }
 
 
