@@ -372,6 +372,23 @@ def attention_memory(torch):
     return measure
 
 
+def _recurrent(torch, layer):
+    """A forward and a backward pass over 64 steps of 128 sequences."""
+    model, x = layer(512, 512, 2), torch.randn(64, 128, 512, requires_grad=True)
+    g, parameters = torch.randn(64, 128, 512), list(model.parameters())
+    return lambda: torch.autograd.grad(model(x)[0], [x, *parameters], g)
+
+
+@SUITE.row("LSTM 2 x 512, 64 steps, batch 128, forward + backward", target=0.9)
+def lstm(torch):
+    return _recurrent(torch, torch.nn.LSTM)
+
+
+@SUITE.row("GRU 2 x 512, 64 steps, batch 128, forward + backward", target=1.0)
+def gru(torch):
+    return _recurrent(torch, torch.nn.GRU)
+
+
 @SUITE.row("import, beyond NumPy's", target=0.15, absolute=True, self_timed=True)
 def import_time(torch):
     code = f"""

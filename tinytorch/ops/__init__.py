@@ -74,6 +74,7 @@ from . import (
     sparse_embedding,
     sparse_functions,
     sparse_math,
+    sparse_members,
     special,
     statistics,
     stft,
