@@ -177,3 +177,11 @@ def test_activations_in_place(torch, name, args):
     assert ours.tolist() == pytest.approx(theirs.tolist())
     with pytest.raises(TypeError):
         getattr(F, name)("a", *args)
+
+
+def test_sparse_gradients_by_frequency():
+    """They are refused, as by PyTorch, when they are computed."""
+    weight = tinytorch.ones(3, 2, requires_grad=True)
+    rows = F.embedding(tinytorch.tensor([0, 2]), weight, sparse=True, scale_grad_by_freq=True)
+    with pytest.raises(RuntimeError, match="scale_grad_by_freq"):
+        rows.sum().backward()

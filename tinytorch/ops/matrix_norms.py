@@ -231,7 +231,7 @@ def _top_norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     elif isinstance(p, str):
         if p != "nuc":
             raise RuntimeError(f"norm(): expected p to be a number, 'fro' or 'nuc', got '{p}'")
-        return matrix_norm(input, p, range(input.ndim) if dim is None else dim, keepdim, dtype=dtype, out=out)
+        return matrix_norm(input, p, tuple(range(input.ndim)) if dim is None else dim, keepdim, dtype=dtype, out=out)
     return write_out("norm", _vector_norm(input, p, dim, keepdim, dtype), out)
 
 
