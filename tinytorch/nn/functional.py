@@ -414,11 +414,9 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
         A tensor (*, d), where * is the shape of ``input``.
     Raises:
         IndexError: a number is out of range
-        NotImplementedError: a sparse gradient of a computed ``weight``, or with ``scale_grad_by_freq``
+        NotImplementedError: a sparse gradient of a computed ``weight``
     """
     try:
-        if sparse and scale_grad_by_freq:
-            raise NotImplementedError("embedding: scale_grad_by_freq is not available for sparse gradients")
         if padding_idx is not None and not weight._h.ndim:
             raise IndexError("embedding: weight should have 2 dimensions, got 0")
         n = weight._h.shape[0] if weight._h.ndim else 0
@@ -430,7 +428,7 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
         if sparse and weight.requires_grad:
             if not weight.is_leaf:
                 raise NotImplementedError("embedding: sparse gradients are implemented for leaves alone")
-            return _sparse_rows(weight, input, padding_idx)
+            return _sparse_rows(weight, input, padding_idx, scale_grad_by_freq)
         return _rows(weight, input, padding_idx, scale_grad_by_freq)
     except Exception as exc:
         _declare.refuse(exc)
