@@ -519,3 +519,34 @@ def test_fused_mode_computes_them_at_once():
         found = program(x, z)
         values = [f.tolist() for f in found]
     assert values == [e.tolist() for e in expected]
+
+
+PRODUCTS = {
+    "mul": lambda a, b: a * b,
+    "div": lambda a, b: a / b,
+    "square": lambda a, b: a.square(),
+    "cube": lambda a, b: a**3,
+    "addcmul": lambda a, b: tinytorch.addcmul(a, a, b),
+    "lerp": lambda a, b: tinytorch.lerp(a, b, a),
+    "tanh_backward": lambda a, b: tinytorch.autograd.grad(a.requires_grad_().tanh(), a, b)[0],
+}
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_bits_do_not_depend_on_the_place(name, dtype):
+    """A compiler may not contract the products of a vectorised loop, but not those of the loop for the rest."""
+    tinytorch.manual_seed(3)
+    a, b = (tinytorch.randn(101, dtype=getattr(tinytorch, dtype)) for _ in range(2))
+    whole = PRODUCTS[name](a.clone(), b)
+    alone = tinytorch.cat([PRODUCTS[name](a[i : i + 1].clone(), b[i : i + 1]) for i in range(101)])
+    np.testing.assert_array_equal(whole.detach().numpy(), alone.detach().numpy())
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_a_product_is_that_of_separate_roundings(dtype):
+    tinytorch.manual_seed(4)
+    a, b = (tinytorch.randn(1001, dtype=getattr(tinytorch, dtype)) for _ in range(2))
+    x, y = a.numpy(), b.numpy()
+    np.testing.assert_array_equal((a * b).numpy().real, x.real * y.real - x.imag * y.imag)
+    np.testing.assert_array_equal((a * b).numpy().imag, x.real * y.imag + x.imag * y.real)

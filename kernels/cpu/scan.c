@@ -96,6 +96,24 @@ COMPLEX_PROD(c128)
 LOGSUMEXP(f32)
 LOGSUMEXP(f64)
 
+#define COMPLEX_LOGSUMEXP(X)                                                                                           \
+    static void logsumexp_##X(const iterator *w, int64_t at, int64_t width) {                                          \
+        const TT_C_##X *x = (const TT_C_##X *)w->a + at;                                                               \
+        TT_C_##X *out = (TT_C_##X *)w->out + at;                                                                       \
+        tt_complex128 acc[STRIP];                                                                                      \
+        int64_t step = w->reverse ? -w->inner : w->inner, i = w->reverse ? (w->n - 1) * w->inner : 0;                  \
+        for (int64_t k = 0; k < width; k++) out[i + k] = x[i + k], acc[k] = tt_cast_##X##_c128(x[i + k]);              \
+        for (int64_t j = 1; j < w->n; j++) {                                                                           \
+            i += step;                                                                                                 \
+            for (int64_t k = 0; k < width; k++) {                                                                      \
+                acc[k] = tt_logaddexp_c128(tt_cast_##X##_c128(x[i + k]), acc[k]);                                      \
+                out[i + k] = tt_cast_c128_##X(acc[k]);                                                                 \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+COMPLEX_LOGSUMEXP(c64)
+COMPLEX_LOGSUMEXP(c128)
+
 #define RECUR(name, T)                                                                                                 \
     static void name(const iterator *w, int64_t at, int64_t width) {                                                   \
         const T *a = (const T *)w->a + at, *b = (const T *)w->b + at;                                                  \
@@ -169,7 +187,8 @@ static const strip_fn scans[3][TT_NUM_DTYPES] = {
     [SUM] = {[TT_I64] = sum_i64, [TT_F32] = sum_f32, [TT_F64] = sum_f64, [TT_C64] = sum_f32, [TT_C128] = sum_f64},
     [PROD] =
         {[TT_I64] = prod_i64, [TT_F32] = prod_f32, [TT_F64] = prod_f64, [TT_C64] = prod_c64, [TT_C128] = prod_c128},
-    [LOGSUMEXP] = {[TT_F32] = logsumexp_f32, [TT_F64] = logsumexp_f64},
+    [LOGSUMEXP] =
+        {[TT_F32] = logsumexp_f32, [TT_F64] = logsumexp_f64, [TT_C64] = logsumexp_c64, [TT_C128] = logsumexp_c128},
 };
 typedef struct {
     iterator w;

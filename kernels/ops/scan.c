@@ -18,7 +18,6 @@ tt_array *tt_scan(int op, tt_array *a, int64_t dim, int reverse, int dtype) {
     if (!tt_good_dim(names[op], a, &dim)) return NULL;
     int result = dtype >= 0 ? dtype : op != TT_SCAN_LOGSUMEXP && tt_is_integral(a->dtype) ? TT_I64 : a->dtype;
     int compute = tt_is_integral(result) ? TT_I64 : tt_compute_dtype(result);
-    if (op == TT_SCAN_LOGSUMEXP && !tt_has_order(names[op], result)) return NULL;
     if (op == TT_SCAN_LOGSUMEXP && compute == TT_I64)
         return tt_fail(TT_NOT_IMPLEMENTED, "%s: not implemented for '%s'", names[op], tt_dtype_names[result]);
     tt_array *out = tt_empty(result, a->ndim, a->shape);

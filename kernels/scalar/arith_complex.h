@@ -8,7 +8,9 @@ TT_FN T OF(tt_parts)(R re, R im) {
 }
 TT_FN T OF(tt_add)(T a, T b) { return OF(tt_parts)(a.re + b.re, a.im + b.im); }
 TT_FN T OF(tt_sub)(T a, T b) { return OF(tt_parts)(a.re - b.re, a.im - b.im); }
-TT_FN T OF(tt_mul)(T a, T b) { return OF(tt_parts)(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re); }
+TT_FN T OF(tt_mul)(T a, T b) {
+    return OF(tt_parts)(a.re * b.re + REAL(tt_opposite)(a.im * b.im), a.re * b.im + a.im * b.re);
+}
 TT_FN T OF(tt_neg)(T a) { return OF(tt_parts)(-a.re, -a.im); }
 TT_FN T OF(tt_positive)(T a) { return a; }
 TT_FN T OF(tt_conj_physical)(T a) { return OF(tt_parts)(a.re, -a.im); }

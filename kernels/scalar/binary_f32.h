@@ -16,7 +16,7 @@ TT_FN float tt_pow_f32(float x, float y) {
     l = a == 0.0 ? -TT_INF_F64 : l;
     l = a < TT_INF_F64 ? l : a;
     z = b * l;
-    z = z < -200.0 ? -200.0 : z;
+    z = z < -200.0 ? TT_EXP_ZERO_F64 : z;
     z = z > 200.0 ? 200.0 : z;
     r = (float)tt_exp_wide(z);
     n = (double)c + TT_ROUND_F64;
@@ -55,14 +55,14 @@ TT_FN float tt_hypot_f32(float x, float y) {
 /* max + log1p(exp(min - max)); two equal infinities are their own result. */
 TT_FN float tt_logaddexp_f32(float x, float y) {
     double a = (double)x, b = (double)y, d = tt_abs_f64(a - b);
-    float r = (float)((a > b ? a : b) + tt_log1p_unit_wide(tt_exp_wide(d > 120.0 ? -120.0 : -d)));
+    float r = (float)((a > b ? a : b) + tt_log1p_unit_wide(tt_exp_wide(d > 120.0 ? TT_EXP_ZERO_F64 : -d)));
     return x == y && tt_abs_f32(x) == TT_INF_F32 ? x : r;
 }
 
 /* Likewise of powers of 2. */
 TT_FN float tt_logaddexp2_f32(float x, float y) {
     double a = (double)x, b = (double)y, d = tt_abs_f64(a - b);
-    double e = tt_exp_wide(d > 170.0 ? -118.0 : d * -TT_LN2_F64);
+    double e = tt_exp_wide(d > 170.0 ? TT_EXP_ZERO_F64 : d * -TT_LN2_F64);
     float r = (float)((a > b ? a : b) + tt_log1p_unit_wide(e) * 1.4426950408889634);
     return x == y && tt_abs_f32(x) == TT_INF_F32 ? x : r;
 }

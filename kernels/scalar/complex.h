@@ -39,11 +39,11 @@ TT_LONG_FN tt_complex128 tt_div_c128(tt_complex128 a, tt_complex128 b) {
     if (c >= d) {
         ratio = b.im / b.re;
         by = b.re + b.im * ratio;
-        return tt_complex_f64((a.re + a.im * ratio) / by, (a.im - a.re * ratio) / by);
+        return tt_complex_f64((a.re + a.im * ratio) / by, (a.im + tt_opposite_f64(a.re * ratio)) / by);
     }
     ratio = b.re / b.im;
     by = b.re * ratio + b.im;
-    return tt_complex_f64((a.re * ratio + a.im) / by, (a.im * ratio - a.re) / by);
+    return tt_complex_f64((a.re * ratio + a.im) / by, (a.im * ratio + tt_opposite_f64(a.re)) / by);
 }
 TT_LONG_FN tt_complex128 tt_reciprocal_c128(tt_complex128 z) {
     if (tt_isinf_part(z.re) | tt_isinf_part(z.im))
@@ -263,6 +263,19 @@ TT_LONG_FN tt_complex128 tt_pow_c128(tt_complex128 a, tt_complex128 b) {
     if (a.re == 0 && a.im == 0 && b.re > 0) return tt_complex_f64(0, 0);
     return tt_exp_c128(tt_mul_c128(b, tt_log_c128(a)));
 }
+/* log(exp(a) + exp(b)) = large + log(1 + exp(small - large)), the larger by its real part. Infinities as in PyTorch. */
+TT_LONG_FN tt_complex128 tt_logaddexp_c128(tt_complex128 a, tt_complex128 b) {
+    tt_complex128 small = a.re < b.re ? a : b, large = a.re >= b.re ? a : b, rest;
+    if (a.re != a.re || b.re != b.re) return tt_complex_f64(TT_NAN_F64, TT_NAN_F64);
+    if (small.re == large.re && !tt_isfinite_part(small.re)) {
+        if (small.re < 0) return small;
+        a = tt_exp_c128(a);
+        b = tt_exp_c128(b);
+        return tt_log_c128(tt_complex_f64(a.re + b.re, a.im + b.im));
+    }
+    rest = tt_log1p_c128(tt_exp_c128(tt_complex_f64(small.re - large.re, small.im - large.im)));
+    return tt_complex_f64(large.re + rest.re, large.im + rest.im);
+}
 /* The exponential only ever sees a number without positive real part. */
 TT_LONG_FN tt_complex128 tt_sigmoid_c128(tt_complex128 z) {
     int left = z.re < 0;
@@ -300,8 +313,8 @@ TT_NARROW_1(exp) TT_NARROW_1(exp2) TT_NARROW_1(expm1) TT_NARROW_1(log) TT_NARROW
 TT_NARROW_1(log1p) TT_NARROW_1(sqrt) TT_NARROW_1(rsqrt) TT_NARROW_1(reciprocal) TT_NARROW_1(sgn) TT_NARROW_1(sin)
 TT_NARROW_1(cos) TT_NARROW_1(tan) TT_NARROW_1(asin) TT_NARROW_1(acos) TT_NARROW_1(atan) TT_NARROW_1(sinh)
 TT_NARROW_1(cosh) TT_NARROW_1(tanh) TT_NARROW_1(asinh) TT_NARROW_1(acosh) TT_NARROW_1(atanh) TT_NARROW_1(sigmoid)
-TT_NARROW_1(silu) TT_NARROW_1(sinc) TT_NARROW_2(div) TT_NARROW_2(pow) TT_NARROW_2(ldexp) TT_NARROW_2(silu_backward)
-/* clang-format on */
+TT_NARROW_1(silu) TT_NARROW_1(sinc) TT_NARROW_2(div) TT_NARROW_2(pow) TT_NARROW_2(ldexp) TT_NARROW_2(logaddexp) TT_NARROW_2(silu_backward)
+    /* clang-format on */
 
     TT_FN tt_complex64 tt_addcdiv_c64(tt_complex64 a, tt_complex64 b, tt_complex64 c) {
     return tt_add_c64(a, tt_div_c64(b, c));

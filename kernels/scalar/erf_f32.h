@@ -37,8 +37,8 @@ TT_FN float tt_erf_f32(float x) {
    once.  With Phi the normal distribution's function, Phi(-a) = exp(-a^2/2) M(a), and
    M(a) = t Q(t - 0.114) with t = 1/(a+4), Q our own minimax polynomial for 0 <= a <= 14.52, to
    2^-26.5; about the middle of its range its first steps round little that counts.  From 14.5 on
-   Phi(-a) is zero.  That bound is put on bits, where 14.5 also takes the place of a nan, which x
-   itself brings back: about a float, gcc would compute each half of a function twice, for the
+   Phi(-a) is zero, and at 14.85 scale is (as in exp, which see).  That bound is put on bits, where
+   14.85 also takes the place of a nan, which x itself brings back: about a float, gcc would compute each half of a function twice, for the
    constant too.
 
    exp's reduced argument, times 2, is z = -a^2 - 2 n ln2: the high part of ln2 is so short that the
@@ -56,7 +56,7 @@ TT_FN tt_normal_f32 tt_normal_tail_f32(float x) {
     tt_normal_f32 p;
     tt_u32 bits = tt_bits_f32(x) & 0x7fffffffu;
     float a, s, k, z, u, t, w, err, y, q2, q1, q, low;
-    p.a = a = tt_float_bits(bits < 0x41680000u ? bits : 0x41680000u);
+    p.a = a = tt_float_bits(bits < 0x416d999au ? bits : 0x416d999au);
     s = a * a;
     k = tt_fma_f32(s, -0.5f * TT_LOG2E_F32, TT_ROUND_F32);
     p.scale = tt_float_bits((tt_bits_f32(k) << 23) + ((127u + 32u) << 23));
@@ -115,7 +115,7 @@ TT_FN float tt_gelu_slope_f32(float x) {
     tt_normal_f32 p = tt_normal_tail_f32(x);
     float v = tt_fma_f32(p.a, -0.398942280f, p.m) + p.m_low, right = 0.0f * x;
     v = tt_fma_f32(v, p.r + p.tail, v) * p.scale;
-    right = right + (x > 0.0f ? 1.0f : 0.0f);
+    right = right + (x > 0.0f ? 1.0f : -0.0f);
     return tt_fma_f32(v, x > 0.0f ? -0x1p-32f : 0x1p-32f, right);
 }
 

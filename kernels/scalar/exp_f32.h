@@ -4,6 +4,10 @@
    taken off in two parts by fma).  The polynomials are our own minimax fits (Remez exchange,
    then each coefficient in turn rounded to float32 and the rest refitted).
 
+   Far below the smallest number the result must not pass through denormals, which cost an Intel CPU
+   a hundred cycles each, to become 0. So arguments are clamped where n is -159: shifted into the
+   exponent of 2^32, that is the number 0.
+
    Selects keep a NaN operand by testing for what is to be replaced, so that a NaN, for which
    every comparison is false, passes through. */
 #ifndef TT_SCALAR_EXP_F32_H
@@ -14,6 +18,7 @@
 #define TT_LOG2E_F32 1.44269502f
 #define TT_LN2_HIGH_F32 0.693147182f
 #define TT_LN2_LOW_F32 (-1.90465421e-9f)
+#define TT_EXP_ZERO_F32 (-110.2f) /* -159 ln2, about */
 
 /* Adding 1.5 * 2^23 rounds |x| < 2^22 to an integer and leaves it in the low bits: the sum's
    bits shifted left by 23 are that integer in the place of an exponent. */
@@ -54,7 +59,7 @@ TT_FN float tt_exp_near_f32(float r) {
 
 TT_FN float tt_exp_f32(float x) {
     float t, r;
-    x = x < -104.0f ? -104.0f : x;
+    x = x < TT_EXP_ZERO_F32 ? TT_EXP_ZERO_F32 : x;
     x = x > 89.0f ? 89.0f : x;
     t = tt_fma_f32(x, TT_LOG2E_F32, TT_ROUND_F32);
     r = tt_fma_f32(t - TT_ROUND_F32, -TT_LN2_HIGH_F32, x);
@@ -65,7 +70,7 @@ TT_FN float tt_exp_f32(float x) {
 /* The fraction r = x - n is exact here; 2^r = 1 + r q(r), |r| <= 1/2. */
 TT_FN float tt_exp2_f32(float x) {
     float t, r, q;
-    x = x < -151.0f ? -151.0f : x;
+    x = x < -159.0f ? -159.0f : x;
     x = x > 128.0f ? 128.0f : x;
     t = x + TT_ROUND_F32;
     r = x - (t - TT_ROUND_F32);
@@ -127,43 +132,48 @@ TT_FN float tt_tanh_f32(float x) {
    With e = exp(a), d = 1 + e and b = v e on the left, b = v on the right, the result is b/d.
    For e < 0.4 it is rather computed as b - b (e/d), where the roundings of d and of the
    quotient come in damped by e.  s is carried 2^32 times too large, for a denormal result to be
-   rounded only once, and is 0 where even -a e vanishes. */
-TT_FN float tt_times_sigmoid_f32(float v, int negative, float p, tt_u32 shift, int vanishes) {
-    float s = vanishes ? 0.0f : tt_float_bits(shift + ((127u + 32u) << 23));
+   rounded only once. */
+TT_FN float tt_times_sigmoid_f32(float v, int negative, float p, tt_u32 shift) {
+    float s = tt_float_bits(shift + ((127u + 32u) << 23));
     float t = s * 0x1p-32f, w = v * s;
     float e = tt_fma_f32(t, p, t), d = tt_fma_f32(t, p, 1.0f + t);
     float b = negative ? tt_fma_f32(w, p, w) : v;
     float q = tt_ratio_f32(e < 0.4f ? e : b, d);
     q = e < 0.4f ? tt_fma_f32(-b, q, b) : q;
-    q = tt_copysign_f32(q * (negative ? 0x1p-32f : 1.0f), v);
-    return v < TT_INF_F32 ? q : v;
+    return negative ? q * 0x1p-32f : q;
 }
 
-/* Below a = -109 even -a exp(a) rounds to zero. */
+/* The same of x, with its sign where it is zero, and its NaN and infinity. */
+TT_FN float tt_as_of_f32(float q, float x) {
+    q = tt_copysign_f32(q, x);
+    return x < TT_INF_F32 ? q : x;
+}
+
+/* Below -109 even -a exp(a) rounds to zero. */
 TT_FN float tt_sigmoid_of_f32(float x, float v) {
     tt_u32 shift;
     float a = -tt_abs_f32(x), p;
-    p = tt_exp_split_f32(a < -109.0f ? -109.0f : a, &shift);
-    return tt_times_sigmoid_f32(v, x < 0.0f, p, shift, a < -109.0f);
+    p = tt_exp_split_f32(a < TT_EXP_ZERO_F32 ? TT_EXP_ZERO_F32 : a, &shift);
+    return tt_times_sigmoid_f32(v, x < 0.0f, p, shift);
 }
 
 TT_FN float tt_sigmoid_f32(float x) { return tt_sigmoid_of_f32(x, 1.0f); }
 
 /* As a product, nan for x = -inf. */
-TT_FN float tt_silu_f32(float x) { return tt_sigmoid_of_f32(x, x); }
+TT_FN float tt_silu_f32(float x) { return tt_as_of_f32(tt_sigmoid_of_f32(x, x), x); }
 
 /* x sigmoid(z), z = x (A + B x^2), A = 2 sqrt(2/pi), B = 0.044715 A: the usual
    x/2 (1 + tanh(z/2)) without its cancellation on the left.  z is reduced in double because
-   exp(z) turns its absolute error into a relative one; |x| = 10.87 is where z = -109. */
+   exp(z) turns its absolute error into a relative one; |x| = 10.92 is where n = -159. */
 TT_FN float tt_gelu_tanh_f32(float x) {
     float a = tt_abs_f32(x), t, r;
     double d, z;
-    d = (double)(a > 10.87f ? 10.87f : a);
+    d = (double)(a > 10.92f ? 10.92f : a);
     z = -d * (1.5957691216057308 + 0.071354816272600252 * (d * d));
     t = tt_fma_f32((float)z, TT_LOG2E_F32, TT_ROUND_F32);
     r = (float)(z - (double)(t - TT_ROUND_F32) * 0.69314718055994531);
     r = tt_fma_f32(r * r, tt_exp_tail_f32(r), r);
-    return tt_times_sigmoid_f32(x, x < 0.0f, r, tt_bits_f32(t) << 23, a > 10.87f);
+    return tt_as_of_f32(tt_times_sigmoid_f32(x, x < 0.0f, r, tt_bits_f32(t) << 23), x);
 }
 
 #endif

@@ -180,7 +180,7 @@ TT_FN double tt_logaddexp2_f64(double x, double y) {
 /* x 2^y; of an integer y no intermediate result overflows. */
 TT_FN double tt_ldexp_f64(double x, double y) {
     double most = y > 3000.0 ? 3000.0 : y < -3000.0 ? -3000.0 : y;
-    return y == rint(y) && y - y == 0.0 ? ldexp(x, (int)most) : x * exp2(y);
+    return (y == rint(y) || y != most) && y - y == 0.0 ? ldexp(x, (int)most) : x * exp2(y);
 }
 
 /* Python's %: the result has the sign of the divisor. */

@@ -87,6 +87,12 @@ static double ref_logaddexp(double x, double y) {
   long double m = fmax(x, y);
   return (double)(m + log1pl(expl(-fabsl((long double)x - y))));
 }
+static double ref_logaddexp2(double x, double y) {
+  if (isnan(x) || isnan(y)) return NAN;
+  if (x == y && isinf(x)) return x;
+  long double m = fmax(x, y);
+  return (double)(m + log1pl(exp2l(-fabsl((long double)x - y))) * 1.44269504088896340736L);
+}
 static double ref_remainder(double x, double y) {
   double r = fmod(x, y);
   return r != 0 && (y < 0) != (r < 0) ? r + y : r;
@@ -94,7 +100,7 @@ static double ref_remainder(double x, double y) {
 static double ref_floor_divide(double x, double y) { return tt_floor_divide_f64(x, y); }
 static double ref_nextafter(double x, double y) { return nextafterf((float)x, (float)y); }
 
-/* ---- The functions under test: those of ops.h with one floating operand, and tt_cbrt_f32. Their reference is the
+/* ---- The functions under test: the common ones of ops.h with one floating operand, and tt_cbrt_f32. Their reference is the
    float64 function, the bound 2 ulp and the range of --time -10 to 10, but for what this table says of some. */
 #define EXCEPTIONS(X)                                                                        \
   X(log, 0, 2, 0, 10)                    X(log2, 0, 2, 0, 10)                                \
@@ -129,6 +135,7 @@ static double ref_nextafter(double x, double y) { return nextafterf((float)x, (f
 #define BINARY(X)                                                                            \
   X(pow, pow, 2, 0)                       X(atan2, atan2, 2, 0)                              \
   X(hypot, hypot, 2, 0)                   X(logaddexp, ref_logaddexp, 2, 1e-15)              \
+  X(logaddexp2, ref_logaddexp2, 2, 1e-15) X(ldexp, tt_ldexp_f64, 2, 0)                       \
   X(fmod, fmod, 0, 0)                     X(remainder, ref_remainder, 0.5, 0)                \
   X(floor_divide, ref_floor_divide, 2, 0) X(copysign, copysign, 0, 0)                        \
   X(nextafter, ref_nextafter, 0, 0)
@@ -145,7 +152,7 @@ static double ref_nextafter(double x, double y) { return nextafterf((float)x, (f
     for (int i = 0; i < n; i++) y[i] = tt_##name##_f32(x[i], z[i]);                          \
   }
 #define LOOP_SMALL(name) LOOP1(name##_small)
-TT_OPS(UNARY_LOOP)
+TT_COMMON_OPS(UNARY_LOOP)
 LOOP1(cbrt)
 BINARY(LOOP2)
 SMALL(LOOP_SMALL)
@@ -161,7 +168,7 @@ typedef struct {
 
 #define ROW1(name) {#name, run_##name, 0, tt_##name##_f64, 0, 2, 0, -10, 10},
 #define ROW2(name, ref, bound, abs_bound) {#name, 0, run_##name, 0, ref, bound, abs_bound, 0.5f, 10},
-static Function functions[] = {TT_OPS(UNARY_ROW) ROW1(cbrt) BINARY(ROW2)};
+static Function functions[] = {TT_COMMON_OPS(UNARY_ROW) ROW1(cbrt) BINARY(ROW2)};
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
 #define EXCEPTION(name, ref, bound, low, high) {#name, 0, 0, ref, 0, bound, 0, low, high},

@@ -81,6 +81,7 @@ from . import (
     storages,
     subclass,
     unfold,
+    typed,
     unsafe,
     view_copies,
 )

@@ -134,9 +134,22 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     if not input._h.ndim:
         raise ValueError("rms_norm: Input tensor must have at least 1 dimensions, but got 0")
     dims = _check_shape("rms_norm", input, normalized_shape)
+    if input.is_complex():
+        return _complex_rms_norm(input, weight, dims, eps)
     if eps is None:
         eps = finfo(input.dtype if input._h.dtype == lib.TT_F64 else float32).eps
+    if input.is_complex():
+        last = tuple(range(-len(normalized_shape), 0))
+        scaled = input * (input.pow(2).mean(last, keepdim=True) + eps).rsqrt()
+        return scaled if weight is None else scaled * weight
     return _rms_norm(input, weight, None, dims, eps, True)[0]
+
+
+def _complex_rms_norm(x, weight, dims, eps):
+    """By the mean of the squares, which are complex too, as PyTorch has it."""
+    square = (x * x).mean(list(range(-dims, 0)), keepdim=True)
+    x = x * (square + (finfo(x.dtype).eps if eps is None else eps)).rsqrt()
+    return x if weight is None else x * weight
 
 
 @function

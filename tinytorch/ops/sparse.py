@@ -23,7 +23,7 @@ import re
 from types import FunctionType
 
 from ..backends.cpu import lib
-from ..backends.native import owner
+from ..backends.native import owned_result
 from ..dtypes import Size, int64
 from ..layouts import layout as _layout
 from ..layouts import sparse_coo, sparse_csr, strided
@@ -109,7 +109,7 @@ def _answer(cls, func, types, args=(), kwargs=None):
         return answer(*args, **(kwargs or {}))
 
 
-_own = owner(SparseTensor)
+_empty = owned_result(SparseTensor, lib.tt_empty, True)
 _PRIVATE = re.compile("_[^_]").match
 # Methods of Tensor that sparse tensors have as they are.
 _KEPT = frozenset(
@@ -141,7 +141,7 @@ def _made(kind: _layout, places, values: Tensor, size, order: bool = False) -> S
         _begin()
     for take_note in on_subclass:
         take_note(SparseTensor)
-    s = _own(lib.tt_empty(values._h.dtype, 1, (0,)))
+    s = _empty(values._h.dtype, 1, (0,))
     s._layout, s._places, s._entries, s._size, s._order = kind, places, values, Size(size), order
     s._listed = None  # of sparse_csr: the places as in sparse_coo, once they were asked for
     return s

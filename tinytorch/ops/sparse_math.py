@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import math
 
-from ..backends.cpu import lib
 from ..dtypes import float32, float64
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, owned
 from .declare import both, function, is_number, primitive
 from .join import cat
 from .search import searchsorted
@@ -211,7 +210,7 @@ def _product(s: SparseTensor, dense: Tensor) -> Tensor:
 )
 def _at_places(rows, cols, values, dense, n):
     """A sparse matrix of n rows times a dense one."""
-    return wrap(lib.tt_sparse_product(rows._h, cols._h, values._h, dense._h, n))
+    return owned.tt_sparse_product(rows._h, cols._h, values._h, dense._h, n)
 
 
 @primitive(
@@ -221,7 +220,7 @@ def _at_places(rows, cols, values, dense, n):
 )
 def _dots(rows, cols, a, b):
     """The values of a @ b.T in these places."""
-    return wrap(lib.tt_sparse_dots(rows._h, cols._h, a._h, b._h))
+    return owned.tt_sparse_dots(rows._h, cols._h, a._h, b._h)
 
 
 @rule()

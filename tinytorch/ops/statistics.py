@@ -8,6 +8,7 @@ from ..dtypes import ALL, get_default_dtype
 from ..tensor import Tensor, owned
 from .convert import in_dtype
 from .declare import both, primitive, write_out
+from .extremes import _amax
 from .reduce import _mean, _sum, count, expand_reduced, parse_dims, reduction
 
 # Variance. d var / dx = 2 (x - mean) / (N - correction).
@@ -225,6 +226,16 @@ def vector_norm(input, p, dim, keepdim, dtype, op="norm"):
     return _norm_p(input, p, how, dims, keepdim, code)
 
 
+def _complex_logsumexp(x, how, dims, keepdim):
+    """By the largest real part, but not an infinite one."""
+    if not x.numel():
+        return _sum(x.exp(), how, dims, keepdim, -1).log()
+    most = _amax(x.real, how, dims, True, -1)
+    most = most.masked_fill(most.isinf(), 0)
+    total = _sum((x - most).exp(), how, dims, True, -1).log() + most
+    return total if keepdim else _sum(total, how, dims, False, -1)
+
+
 # log sum exp. Its derivative is softmax; an infinite result stands for no slope.
 
 
@@ -236,7 +247,18 @@ def _logsumexp_formula(g, input, out, how, dims, keepdim):
 
 @primitive(title="LogsumexpBackward0", input=_logsumexp_formula)
 def _logsumexp(input, how, dims, keepdim):
+    if input.is_complex():
+        return _complex_logsumexp(input.detach(), how, dims, keepdim)
     return owned.tt_reduce_logsumexp(input._h, how, dims, keepdim)
+
+
+def _complex_logsumexp(input, dim, keepdim):
+    if not input._h.ndim:
+        dim = ()
+    top = input.real.detach().amax(dim, keepdim=True) if input._h.numel else input.real.sum(dim, keepdim=True)
+    top = top.masked_fill(top.abs() == math.inf, 0)
+    out = (input - top).exp().sum(dim, keepdim=keepdim).log()
+    return out + (top if keepdim else top.reshape(out.shape))
 
 
 @both
@@ -251,5 +273,7 @@ def logsumexp(input, dim, keepdim=False, *, out=None):
     Raises:
         IndexError: ``dim`` is out of range
     """
+    if input.is_complex():
+        return write_out("logsumexp", _complex_logsumexp(input, dim, keepdim), out)
     x = input if input.dtype.is_differentiable else input.to(get_default_dtype())
     return write_out("logsumexp", _logsumexp(x, *parse_dims("logsumexp", input, dim), keepdim), out)

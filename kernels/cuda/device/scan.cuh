@@ -23,6 +23,11 @@ static TT_DEVICE element_type result_of(const accumulator &a) {
     return (element_type)TT_CONVERT(TT_D2, TT_D0, (number)TT_CONVERT(TT_D1, TT_D2, a.value));
 }
 
+static TT_DEVICE double log_add(double a, double b) { return tt_log_add_f64(a, b); }
+#if TT_IS_COMPLEX(TT_D1)
+static TT_DEVICE tt_complex128 log_add(tt_complex128 a, tt_complex128 b) { return tt_logaddexp_c128(b, a); }
+#endif
+
 /* a, and after it b */
 static TT_DEVICE accumulator join(const accumulator &a, const accumulator &b) {
     accumulator r;
@@ -35,7 +40,7 @@ static TT_DEVICE accumulator join(const accumulator &a, const accumulator &b) {
 #elif TT_OP == TT_SCAN_PROD
     r.value = a.value * b.value;
 #elif TT_OP == TT_SCAN_LOGSUMEXP
-    r.value = tt_log_add_f64(a.value, b.value);
+    r.value = log_add(a.value, b.value);
 #else
     r = b;
 #endif
