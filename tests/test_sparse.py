@@ -303,6 +303,8 @@ def test_tables_refuse():
     W = M.ones(5, 2, requires_grad=True)
     with pytest.raises(NotImplementedError, match="leaves"):
         embedded(M, W * 2, 1)
+    with pytest.raises(RuntimeError, match="scale_grad_by_freq"):
+        embedded(M, W, 1, scale_grad_by_freq=True).sum().backward()
     embedded(M, W, 1).sum().backward()
     for optimizer in (M.optim.SGD([W], momentum=0.5), M.optim.RMSprop([W]), M.optim.Adagrad([W])):
         with pytest.raises(RuntimeError, match="does not support sparse gradients"):

@@ -9,24 +9,18 @@ from .index import INDEX, SELF
 from .sparse import coo
 
 
-def _named_rows(g, shape, indices, padding_idx, by_freq):
-    if by_freq:
-        raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
-    places, values = indices.reshape(1, -1).long(), g.reshape(-1, shape[1])
+def _named_rows(g, weight_shape, indices, padding_idx, scale_grad_by_freq):
+    if scale_grad_by_freq:
+        raise RuntimeError("embedding: scale_grad_by_freq is not supported with sparse gradients")
+    places, values = indices.reshape(1, -1).long(), g.reshape(-1, weight_shape[1])
     if padding_idx is not None:
         kept = (places[0] != padding_idx).nonzero().squeeze(1)
         places, values = places.index_select(1, kept), values.index_select(0, kept)
-    return coo(places, values, shape)
+    return coo(places, values, weight_shape)
 
 
-@primitive(
-    name="sparse_embedding",
-    title="EmbeddingBackward0",
-    weight=lambda g, weight_shape, indices, padding_idx, by_freq: _named_rows(
-        g, weight_shape, indices, padding_idx, by_freq
-    ),
-)
-def sparse_embedding(weight, indices, padding_idx, by_freq):
+@primitive(name="sparse_embedding", title="EmbeddingBackward0", weight=_named_rows)
+def sparse_embedding(weight, indices, padding_idx, scale_grad_by_freq):
     """The rows of ``weight`` that ``indices`` names; the gradient of ``weight`` is sparse."""
     out = attempted.tt_index_get(weight._h, 1, (INDEX, 1, 0, 0), [indices._h], SELF)
     if out is None:
