@@ -50,6 +50,14 @@ def test_sample(ulp):
     sweep(ulp, "--stride", "4099")
 
 
+SCALED = ["exp", "exp2", "expm1", "tanh", "erf", "sigmoid", "silu", "gelu", "gelu_tanh", "ndtr"]
+
+
+def test_what_is_zero_does_not_underflow_on_its_way(ulp):
+    done = subprocess.run([str(ulp), *SCALED, "--far"], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.count("does not underflow") == len(SCALED), done.stdout + done.stderr
+
+
 @pytest.mark.slow
 def test_every_float(ulp):
     sweep(ulp)
