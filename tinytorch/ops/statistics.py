@@ -200,7 +200,7 @@ def _norm_p_formula(g, input, out, p, how, dims, keepdim):
 @primitive(title="LinalgVectorNormBackward0", input=_norm_p_formula)
 def _norm_p(input, p, how, dims, keepdim, dtype):
     x = Tensor.detach(input)
-    result = input.dtype if dtype < 0 else ALL[dtype]
+    result = input.dtype if dtype == -1 else ALL[dtype]
     x = in_dtype(x, ALL[x.dtype.compute])  # powers of a half type overflow
     return in_dtype(_sum(x.abs() ** p, how, dims, keepdim, ALL[result.compute].code) ** (1 / p), result)
 
