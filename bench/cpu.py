@@ -188,6 +188,86 @@ def rfft_rows(torch):
     return lambda: torch.fft.rfft(x)
 
 
+def _convolution(torch, *sizes, stride=1, groups=1):
+    """Input and weight, for sizes: batch, channels of both sides, taps and places along a side."""
+    batch, channels, out, taps, side = sizes
+    x = torch.randn(batch, channels, side, side, requires_grad=True)
+    weight = torch.randn(out, channels // groups, taps, taps, requires_grad=True)
+    return x, weight, {"stride": stride, "padding": taps // 2, "groups": groups}
+
+
+def _convolved(torch, *sizes, **how):
+    x, weight, how = _convolution(torch, *sizes, **how)
+    x, weight = x.detach(), weight.detach()
+    return lambda: torch.nn.functional.conv2d(x, weight, **how)
+
+
+def _convolved_back(torch, which, *sizes, **how):
+    """The gradient of input (0) or weight (1)."""
+    x, weight, how = _convolution(torch, *sizes, **how)
+    y = torch.nn.functional.conv2d(x, weight, **how)
+    g = torch.randn(*y.shape)
+    return lambda: torch.autograd.grad(y, (x, weight)[which], g, retain_graph=True)
+
+
+CONV = 32, 64, 64, 3, 56
+
+
+@SUITE.row("conv2d 3 x 3, 64 to 64, 56 x 56, batch 32", target=0.9)
+def conv2d(torch):
+    return _convolved(torch, *CONV)
+
+
+@SUITE.row("conv2d, gradient of input", target=0.9)
+def conv2d_input(torch):
+    return _convolved_back(torch, 0, *CONV)
+
+
+@SUITE.row("conv2d, gradient of weight", target=0.9)
+def conv2d_weight(torch):
+    return _convolved_back(torch, 1, *CONV)
+
+
+@SUITE.row("conv2d, channels last")
+def conv2d_channels_last(torch):
+    x, weight, how = _convolution(torch, *CONV)
+    x = x.detach().contiguous(memory_format=torch.channels_last)
+    weight = weight.detach().contiguous(memory_format=torch.channels_last)
+    return lambda: torch.nn.functional.conv2d(x, weight, **how)
+
+
+@SUITE.row("conv2d 1 x 1, 256 to 64, 56 x 56, batch 32", target=1.0)
+def conv2d_of_one_tap(torch):
+    return _convolved(torch, 32, 256, 64, 1, 56)
+
+
+@SUITE.row("conv2d 3 x 3, depthwise, 144 channels, 56 x 56, batch 32", target=0.7)
+def conv2d_depthwise(torch):
+    return _convolved(torch, 32, 144, 144, 3, 56, groups=144)
+
+
+# Channels of both sides, taps, places along a side, stride.
+RESNET50 = (
+    *((3, 64, 7, 224, 2), (64, 64, 1, 56, 1), (64, 64, 3, 56, 1), (64, 256, 1, 56, 1), (256, 64, 1, 56, 1)),
+    *((256, 128, 1, 56, 1), (128, 128, 3, 56, 2), (128, 512, 1, 28, 1), (256, 512, 1, 56, 2), (512, 128, 1, 28, 1)),
+    *((128, 128, 3, 28, 1), (512, 256, 1, 28, 1), (256, 256, 3, 28, 2), (256, 1024, 1, 14, 1), (512, 1024, 1, 28, 2)),
+    *((1024, 256, 1, 14, 1), (256, 256, 3, 14, 1), (1024, 512, 1, 14, 1), (512, 512, 3, 14, 2), (512, 2048, 1, 7, 1)),
+    *((1024, 2048, 1, 14, 2), (2048, 512, 1, 7, 1), (512, 512, 3, 7, 1)),
+)
+
+
+@SUITE.row("the 23 convolutions of ResNet-50, one after the other, batch 8", target=1.0)
+def resnet50(torch):
+    """Each of another shape; a network has some of them several times."""
+    calls = [_convolved(torch, 8, a, b, taps, side, stride=stride) for a, b, taps, side, stride in RESNET50]
+
+    def step():
+        for call in calls:
+            call()
+
+    return step
+
+
 def _decomposed(name, operation):
     """Rows of ``operation(linalg, x, A)`` with x random and A positive definite. NumPy's linalg has these names."""
 
@@ -290,6 +370,23 @@ def attention_memory(torch):
         return _memory("VmHWM") - before
 
     return measure
+
+
+def _recurrent(torch, layer):
+    """A forward and a backward pass over 64 steps of 128 sequences."""
+    model, x = layer(512, 512, 2), torch.randn(64, 128, 512, requires_grad=True)
+    g, parameters = torch.randn(64, 128, 512), list(model.parameters())
+    return lambda: torch.autograd.grad(model(x)[0], [x, *parameters], g)
+
+
+@SUITE.row("LSTM 2 x 512, 64 steps, batch 128, forward + backward", target=0.9)
+def lstm(torch):
+    return _recurrent(torch, torch.nn.LSTM)
+
+
+@SUITE.row("GRU 2 x 512, 64 steps, batch 128, forward + backward", target=1.0)
+def gru(torch):
+    return _recurrent(torch, torch.nn.GRU)
 
 
 @SUITE.row("import, beyond NumPy's", target=0.15, absolute=True, self_timed=True)

@@ -66,6 +66,7 @@ KEPT = _paths(
         "autograd.node": "last_write overwrites writers",
         "autograd.views": "_writer_numbers",
         "backends.cuda.cublas": "_handles _plans _workspaces",
+        "backends.cuda.cufft": "_plans",
         "backends.cuda.runtime": "_devices _driver _idle _kept _recorded _several",
         "cuda.graphs": "_pools",
         "devices": "_KNOWN",

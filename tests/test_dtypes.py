@@ -161,3 +161,43 @@ def test_no_python_file_compares_dtypes_with_numbers():
         lines = numbers_compared(file.read_text(), frozenset(("dtype",) if other else ("code", "dtype")))
         found += [f"{file.relative_to(ROOT)}:{line}" for line in lines]
     assert not found
+
+
+TYPED = {
+    "sizes": lambda m: m.FloatTensor(2, 3).fill_(1),
+    "a size": lambda m: m.HalfTensor(m.Size([2, 2])).zero_(),
+    "nothing": lambda m: m.DoubleTensor(),
+    "values": lambda m: m.LongTensor([1, 2**60]),
+    "floats as integers": lambda m: m.LongTensor([1.7, -1.7]),
+    "nested values": lambda m: m.BoolTensor([[True], [False]]),
+    "a tensor": lambda m: m.IntTensor(m.ones(2, dtype=m.int32)),
+    "type": lambda m: m.ones(2).type(m.LongTensor),
+    "type by name": lambda m: m.ones(2).type("torch.DoubleTensor"),
+    "new": lambda m: m.ones(2, dtype=m.int64).new([2**60]),
+}
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_typed_tensors(torch, name):
+    ours, theirs = TYPED[name](tinytorch), TYPED[name](torch)
+    assert ours.dtype.name == str(theirs.dtype).removeprefix("torch.") and ours.tolist() == theirs.tolist()
+
+
+def test_types_know_their_tensors():
+    x = tinytorch.ones(2)
+    assert isinstance(x, tinytorch.FloatTensor) and not isinstance(x, tinytorch.LongTensor)
+    assert not isinstance(1.0, tinytorch.FloatTensor) and tinytorch.FloatTensor.dtype is tinytorch.float32
+    for call in (
+        lambda: tinytorch.FloatTensor(x.double()),
+        lambda: tinytorch.LongTensor(5.0),
+        lambda: tinytorch.set_default_tensor_type("int"),
+        lambda: tinytorch.set_default_tensor_type(tinytorch.LongTensor),
+    ):
+        with pytest.raises(TypeError):
+            call()
+    assert tinytorch.typename(x) == "tinytorch.FloatTensor" and tinytorch.typename(3) == "int"
+    try:
+        tinytorch.set_default_tensor_type("torch.DoubleTensor")
+        assert tinytorch.zeros(1).dtype is tinytorch.float64
+    finally:
+        tinytorch.set_default_tensor_type(tinytorch.FloatTensor)

@@ -135,6 +135,12 @@ def test_functions_of_python():
 
 
 INTEGERS = {
+    "einsum's sums": lambda m: tuple(
+        m.einsum(e, m.ones(2, 2, dtype=m.int32), m.ones(2, dtype=m.int32)) for e in ("ij,i->ij", "ij,i->i", "ij,k->i")
+    ),
+    "logsumexp": lambda m: m.logsumexp(m.complex(m.arange(4.0), -m.arange(4.0)).reshape(2, 2), 1, True),
+    "logsumexp of all": lambda m: m.logsumexp(m.complex(m.arange(4.0), m.arange(4.0)).reshape(2, 2), (0, 1)),
+    "rms_norm": lambda m: m.rms_norm(m.complex(m.arange(4.0), -m.arange(4.0)).reshape(2, 2), (2,), m.ones(2), 0.5),
     "sum_to_size": lambda m: (m.ones(2, 3, dtype=m.bool).sum_to_size(3), m.ones((), dtype=m.int8).sum_to_size(())),
     "hardtanh": lambda m: m.nn.functional.hardtanh(m.arange(-3, 3), -1.9, 1.9),
     "relu6": lambda m: m.nn.functional.relu6(m.arange(12).to(m.uint8)),
@@ -149,4 +155,25 @@ def test_results_are_pytorchs(torch, name):
     ours, theirs = (r if isinstance(r, tuple) else (r,) for r in (INTEGERS[name](tinytorch), INTEGERS[name](torch)))
     for a, b in zip(ours, theirs):
         assert a.dtype.name == str(b.dtype).removeprefix("torch.") and a.shape == b.shape
-        assert a.tolist() == pytest.approx(b.tolist()) if a.ndim < 2 else torch.allclose(torch.tensor(a.tolist()), b)
+        assert (
+            a.tolist() == pytest.approx(b.tolist())
+            if a.ndim < 2
+            else torch.allclose(torch.tensor(a.tolist(), dtype=b.dtype), b)
+        )
+
+
+@pytest.mark.parametrize(
+    "name, args",
+    [
+        *((n, ()) for n in ("celu_", "elu_", "hardtanh_", "leaky_relu_", "relu_", "rrelu_", "selu_")),
+        ("threshold_", (1.0, 2.0)),
+        ("elu_", (0.5,)),
+    ],
+)
+def test_activations_in_place(torch, name, args):
+    ours, theirs = tinytorch.tensor([-1.0, 0.5, 3.0]), torch.tensor([-1.0, 0.5, 3.0])
+    assert getattr(F, name)(ours, *args) is ours
+    getattr(torch.nn.functional, name)(theirs, *args)
+    assert ours.tolist() == pytest.approx(theirs.tolist())
+    with pytest.raises(TypeError):
+        getattr(F, name)("a", *args)

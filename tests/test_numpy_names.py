@@ -65,6 +65,17 @@ def test_others(torch, name):
     assert lists(getattr(x, name)(axis=0)) == lists(getattr(tinytorch, name)(x, axis=0)) == wanted
 
 
+def test_where_calls_are_overridden():
+    """A mode gives public functions other code, from which defaults cannot be read."""
+    x = tinytorch.tensor(X)
+    with tinytorch.overrides.BaseTorchFunctionMode():
+        for name in ("cumsum", "sort", "argsort", "unsqueeze_copy", "var", "prod", "logsumexp"):
+            function = getattr(tinytorch, name)
+            assert lists(function(x, axis=0)) == lists(function(x, 0))
+            with pytest.raises(TypeError, match="axis"):
+                function(x, 1, axis=0)
+
+
 def test_joins_and_splits():
     x = tinytorch.tensor(X)
     assert tinytorch.cat([x, x], axis=1).shape == (2, 6) and tinytorch.stack([x, x], axis=2).shape == (2, 3, 2)

@@ -1,5 +1,6 @@
 """Sparse tensors: programs that must say the same with PyTorch and with tinytorch, and what only one of them has."""
 
+import copy
 import io
 import subprocess
 import sys
@@ -317,6 +318,27 @@ def test_groups_of_sparse_and_dense_gradients():
     M.optim.SGD([W, b], lr=0.25).step()
     assert W.tolist() == [[1, 1], [0.5, 0.5], [1, 1]]
     assert b.tolist() == [0.5, 0.5]
+
+
+def test_hooks_of_sparse_gradients(torch):
+    found = []
+    for m in (M, torch):
+        W = m.arange(6.0).reshape(3, 2).requires_grad_()
+        W.register_hook(lambda g: g * 2)
+        W.register_hook(lambda g: g.coalesce())
+        embedded(m, W, 1, 1, 2).sum().backward()
+        found.append(told(W.grad.coalesce()))
+        with pytest.raises((NotImplementedError, RuntimeError)):
+            W.register_hook(lambda g: g.reshape(-1))
+            embedded(m, W, 1).sum().backward()
+    assert found[0] == found[1]
+
+
+def test_copies_and_text(torch):
+    s = things(M)["s"]
+    twin = copy.deepcopy({"a": s, "b": s})
+    assert twin["a"] is twin["b"] and twin["a"] is not s and told(twin["a"]) == told(s)
+    assert f"{s}" == str(s) == repr(s)
 
 
 def test_dense_programs_do_not_look():

@@ -92,6 +92,8 @@ from .layouts import (
     strided,
 )
 from .ops.declare import name_methods as _name_methods
+from .ops.typed import TYPES as _TYPES
+from .ops.typed import set_default_tensor_type, typename
 from .printing import set_printoptions
 from .serialization import load, save
 from .storage import TypedStorage, UntypedStorage
@@ -101,6 +103,7 @@ float = float32  # noqa: A001 (torch's name)
 int = int32  # noqa: A001
 newaxis = None
 globals().update(ops.FUNCTIONS)
+globals().update(_TYPES)
 _name_methods()
 
 __version__ = "0.1.0"
@@ -115,9 +118,9 @@ __all__ = [
     "is_grad_enabled", "is_inference_mode_enabled", "layout", "linalg", "load", "long", "memory_format",
     "multiprocessing", "nan", "newaxis", "nn", "no_grad", "optim", "overrides", "pi", "preserve_format", "profiler",
     "random", "return_types", "save", "serialization", "set_default_device", "set_default_dtype",
-    "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_grad_enabled", "set_num_threads",
-    "set_printoptions", "short", "signal", "sparse", "sparse_coo", "sparse_csr", "special", "storage",
-    "strided", "uint8", "use_deterministic_algorithms", "utils", *ops.FUNCTIONS,
+    "set_default_tensor_type", "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_grad_enabled",
+    "set_num_threads", "set_printoptions", "short", "signal", "sparse", "sparse_coo", "sparse_csr", "special",
+    "storage", "strided", "typename", "uint8", "use_deterministic_algorithms", "utils", *_TYPES, *ops.FUNCTIONS,
 ]  # fmt: skip
 
 

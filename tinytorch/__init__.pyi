@@ -78,6 +78,8 @@ from .layouts import preserve_format as preserve_format
 from .layouts import sparse_coo as sparse_coo
 from .layouts import sparse_csr as sparse_csr
 from .layouts import strided as strided
+from .ops.typed import set_default_tensor_type as set_default_tensor_type
+from .ops.typed import typename as typename
 from .printing import set_printoptions as set_printoptions
 from .serialization import load as load
 from .serialization import save as save
@@ -86,6 +88,7 @@ from .storage import UntypedStorage as UntypedStorage
 from .tensor import Tensor as Tensor
 from . import profiler as profiler
 from .fuse import _Callable
+from .ops.typed import TensorType as _TensorType
 
 fuse: _Callable
 float = float32
@@ -95,25 +98,36 @@ e: _float
 inf: _float
 nan: _float
 pi: _float
+BoolTensor: _TensorType
+ByteTensor: _TensorType
+CharTensor: _TensorType
+ShortTensor: _TensorType
+IntTensor: _TensorType
+LongTensor: _TensorType
+HalfTensor: _TensorType
+BFloat16Tensor: _TensorType
+FloatTensor: _TensorType
+DoubleTensor: _TensorType
 __version__: str
 
 __all__ = [
-    "Generator", "OutOfMemoryError", "Size", "Tensor", "TypedStorage", "UntypedStorage", "__version__", "abs", "abs_",
-    "absolute", "absolute_", "acos", "acos_", "acosh", "acosh_", "adaptive_avg_pool1d", "add", "add_", "addbmm",
-    "addcdiv", "addcmul", "addmm", "addmv", "addr", "adjoint", "alias_copy", "all", "allclose", "amax", "amin",
-    "aminmax", "angle", "any", "arange", "arccos", "arccos_", "arccosh", "arccosh_", "arcsin", "arcsin_", "arcsinh",
-    "arcsinh_", "arctan", "arctan2", "arctan2_", "arctan_", "arctanh", "arctanh_",
-    "are_deterministic_algorithms_enabled", "argmax", "argmin", "argsort", "argwhere", "as_strided", "as_strided_",
-    "as_strided_copy", "as_strided_scatter", "as_tensor", "asarray", "asin", "asin_", "asinh", "asinh_", "atan",
-    "atan2", "atan2_", "atan_", "atanh", "atanh_", "atleast_1d", "atleast_2d", "atleast_3d", "autograd", "avg_pool1d",
-    "baddbmm", "bartlett_window", "bernoulli", "bfloat16", "bincount", "bitwise_and", "bitwise_and_",
-    "bitwise_left_shift", "bitwise_left_shift_", "bitwise_not", "bitwise_not_", "bitwise_or", "bitwise_or_",
-    "bitwise_right_shift", "bitwise_right_shift_", "bitwise_xor", "bitwise_xor_", "blackman_window", "block_diag",
-    "bmm", "bool", "broadcast_shapes", "broadcast_tensors", "broadcast_to", "bucketize", "can_cast", "cartesian_prod",
-    "cat", "cdist", "cdouble", "ceil", "ceil_", "celu", "cfloat", "chain_matmul", "channel_shuffle", "channels_last",
-    "channels_last_3d", "cholesky", "cholesky_inverse", "cholesky_solve", "chunk", "clamp", "clamp_", "clamp_max",
-    "clamp_max_", "clamp_min", "clamp_min_", "clip", "clip_", "clone", "column_stack", "combinations", "complex",
-    "complex128", "complex64", "concat", "concatenate", "config", "conj", "conj_physical", "conj_physical_",
+    "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "Generator",
+    "HalfTensor", "IntTensor", "LongTensor", "OutOfMemoryError", "ShortTensor", "Size", "Tensor", "TypedStorage",
+    "UntypedStorage", "__version__", "abs", "abs_", "absolute", "absolute_", "acos", "acos_", "acosh", "acosh_",
+    "adaptive_avg_pool1d", "add", "add_", "addbmm", "addcdiv", "addcmul", "addmm", "addmv", "addr", "adjoint",
+    "alias_copy", "all", "allclose", "amax", "amin", "aminmax", "angle", "any", "arange", "arccos", "arccos_",
+    "arccosh", "arccosh_", "arcsin", "arcsin_", "arcsinh", "arcsinh_", "arctan", "arctan2", "arctan2_", "arctan_",
+    "arctanh", "arctanh_", "are_deterministic_algorithms_enabled", "argmax", "argmin", "argsort", "argwhere",
+    "as_strided", "as_strided_", "as_strided_copy", "as_strided_scatter", "as_tensor", "asarray", "asin", "asin_",
+    "asinh", "asinh_", "atan", "atan2", "atan2_", "atan_", "atanh", "atanh_", "atleast_1d", "atleast_2d", "atleast_3d",
+    "autograd", "avg_pool1d", "baddbmm", "bartlett_window", "bernoulli", "bfloat16", "bincount", "bitwise_and",
+    "bitwise_and_", "bitwise_left_shift", "bitwise_left_shift_", "bitwise_not", "bitwise_not_", "bitwise_or",
+    "bitwise_or_", "bitwise_right_shift", "bitwise_right_shift_", "bitwise_xor", "bitwise_xor_", "blackman_window",
+    "block_diag", "bmm", "bool", "broadcast_shapes", "broadcast_tensors", "broadcast_to", "bucketize", "can_cast",
+    "cartesian_prod", "cat", "cdist", "cdouble", "ceil", "ceil_", "celu", "cfloat", "chain_matmul", "channel_shuffle",
+    "channels_last", "channels_last_3d", "cholesky", "cholesky_inverse", "cholesky_solve", "chunk", "clamp", "clamp_",
+    "clamp_max", "clamp_max_", "clamp_min", "clamp_min_", "clip", "clip_", "clone", "column_stack", "combinations",
+    "complex", "complex128", "complex64", "concat", "concatenate", "config", "conj", "conj_physical", "conj_physical_",
     "contiguous_format", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
     "convolution", "copysign", "copysign_", "corrcoef", "cos", "cos_", "cosh", "cosh_", "cosine_similarity",
     "count_nonzero", "cov", "cpu", "cross", "cuda", "cummax", "cummin", "cumprod", "cumsum", "cumulative_trapezoid",
@@ -157,7 +171,7 @@ __all__ = [
     "return_types", "rms_norm", "rnn_relu", "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell", "roll", "rot90", "round",
     "round_", "row_stack", "rsqrt", "rsqrt_", "rsub", "save", "scalar_tensor", "scatter", "scatter_", "scatter_add",
     "scatter_add_", "scatter_reduce", "scatter_reduce_", "searchsorted", "seed", "select", "select_copy",
-    "select_scatter", "selu", "serialization", "set_default_device", "set_default_dtype",
+    "select_scatter", "selu", "serialization", "set_default_device", "set_default_dtype", "set_default_tensor_type",
     "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_grad_enabled", "set_num_threads",
     "set_printoptions", "set_rng_state", "sgn", "sgn_", "short", "sigmoid", "sigmoid_", "sign", "sign_", "signal",
     "signbit", "sin", "sin_", "sinc", "sinc_", "sinh", "sinh_", "slice_copy", "slice_scatter", "slogdet", "smm",
@@ -167,11 +181,11 @@ __all__ = [
     "subtract_", "sum", "svd", "svd_lowrank", "swapaxes", "swapdims", "t", "t_copy", "take", "take_along_dim", "tan",
     "tan_", "tanh", "tanh_", "tensor", "tensor_split", "tensordot", "tile", "to_dlpack", "topk", "trace", "transpose",
     "transpose_copy", "trapezoid", "trapz", "triangular_solve", "tril", "tril_", "tril_indices", "triplet_margin_loss",
-    "triu", "triu_", "triu_indices", "true_divide", "true_divide_", "trunc", "trunc_", "uint8", "unbind", "unbind_copy",
-    "unflatten", "unfold_copy", "unique", "unique_consecutive", "unravel_index", "unsafe_chunk", "unsafe_split",
-    "unsafe_split_with_sizes", "unsqueeze", "unsqueeze_copy", "use_deterministic_algorithms", "utils", "var",
-    "var_mean", "vdot", "view_as", "view_as_complex", "view_as_complex_copy", "view_as_real", "view_as_real_copy",
-    "view_copy", "vsplit", "vstack", "where", "xlogy", "xlogy_", "zero_", "zeros", "zeros_like",
+    "triu", "triu_", "triu_indices", "true_divide", "true_divide_", "trunc", "trunc_", "typename", "uint8", "unbind",
+    "unbind_copy", "unflatten", "unfold_copy", "unique", "unique_consecutive", "unravel_index", "unsafe_chunk",
+    "unsafe_split", "unsafe_split_with_sizes", "unsqueeze", "unsqueeze_copy", "use_deterministic_algorithms", "utils",
+    "var", "var_mean", "vdot", "view_as", "view_as_complex", "view_as_complex_copy", "view_as_real",
+    "view_as_real_copy", "view_copy", "vsplit", "vstack", "where", "xlogy", "xlogy_", "zero_", "zeros", "zeros_like",
 ]
 
 def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...

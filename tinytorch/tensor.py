@@ -222,7 +222,7 @@ def gives_tensors(function, raises: bool = True):
 
 def gives_array(function):
     """A C function that gives a status and puts descriptors into the array that is its last argument, as one that gives
-    a tuple of Tensors; None where the status is negative."""
+    a tuple of Tensors: as far as the last that is there, with None for others. None where the status is negative."""
     return owned_array(Tensor, function)
 
 
@@ -262,10 +262,3 @@ def operator_above() -> str:
             return f"{name}: "
         frame = frame.f_back
     return ""
-
-
-def wrap(h) -> Tensor:
-    """A tensor without history that owns the descriptor ``h``; raises what the C side refused when it is NULL."""
-    if not h:
-        raise error()
-    return own(h)

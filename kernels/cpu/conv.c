@@ -226,6 +226,7 @@ static bool run_weight(tt_correlation *c, const tt_conv_loops *loops, int size) 
     c->in_block = most(1, least(c->in, 288 / c->taps));
     c->in_block = up(c->in, up(c->in, c->in_block));
     c->in_blocks = up(c->in, c->in_block);
+    if (c->in_block * c->taps > 4096) c->slice = least(c->slice, 16); /* the panel of a filter of very many taps */
     if (!depthwise) tasks = c->groups * c->out_blocks * c->in_blocks, unit = c->slice;
     else if (c->last) tasks = up(c->groups, columns / 3 * 4), unit = 64;
     else tasks = c->groups, unit = most(1, c->places), divide_planes(c, size);

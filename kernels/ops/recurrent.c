@@ -69,12 +69,11 @@ static bool make(tt_array **to, bool wanted, int dtype, int64_t rows, int64_t co
 }
 
 /* The results, or, after a failure, none. */
-static bool give(bool ok, int n, tt_array *const *made, tt_array **to) {
+static void give(bool ok, int n, tt_array *const *made, tt_array **to) {
     for (int k = 0; k < n; k++) {
         if (!ok && made[k]) tt_free(made[k]);
         to[k] = ok ? made[k] : NULL;
     }
-    return ok;
 }
 
 tt_array *tt_recurrent(int kind, tt_array *x, tt_array *w, tt_array *b, tt_array *h0, tt_array *c0, int64_t steps,
@@ -105,15 +104,13 @@ tt_array *tt_recurrent(int kind, tt_array *x, tt_array *w, tt_array *b, tt_array
     return all[0];
 }
 
-int tt_recurrent_backward(int kind, tt_array *g, tt_array *g_c, tt_array *w, tt_array *y, tt_array *c, tt_array *gates,
-                          tt_array *h0, tt_array *c0, int64_t steps, int64_t *sizes, int reverse, tt_array **made) {
-    tt_array *in[8] = {g, g_c, w, y, c, gates, h0, c0};
-    TT_ON_DEVICE(-1, names[kind], 8, in);
+tt_array *tt_recurrent_backward(int kind, tt_array *g, tt_array *g_c, tt_array *w, tt_array *y, tt_array *c,
+                                tt_array *gates, tt_array *h0, tt_array *c0, int64_t steps, int64_t *sizes, int reverse,
+                                tt_array **more) {
+    tt_array *in[8] = {g, g_c, w, y, c, gates, h0, c0}, *all[3];
+    TT_ON_DEVICE(NULL, names[kind], 8, in);
     for (int k = 0; k < 8; k++)
-        if (in[k] && !tt_ready(in[k])) {
-            tt_decline();
-            return -1;
-        }
+        if (in[k] && !tt_ready(in[k])) return tt_decline();
     tt_recurrent_work j = {.kind = kind,
                            .dtype = w->dtype,
                            .steps = steps,
@@ -128,9 +125,12 @@ int tt_recurrent_backward(int kind, tt_array *g, tt_array *g_c, tt_array *w, tt_
                            .g = g,
                            .g_c = g_c};
     int64_t rows = check(&j);
-    if (rows < 0) return -1;
+    if (rows < 0) return NULL;
     bool ok = make(&j.of_x, true, w->dtype, rows, j.gates * j.hidden) &&
               make(&j.of_h, kind == TT_RECURRENT_gru, w->dtype, rows, j.gates * j.hidden) &&
               make(&j.of_first, j.kept, w->dtype, j.batch, j.hidden) && TT_WORK(names[kind], recurrent_backward, &j);
-    return give(ok, 3, (tt_array *[]){j.of_x, j.of_h, j.of_first}, made) ? 0 : -1;
+    give(ok, 3, (tt_array *[]){j.of_x, j.of_h, j.of_first}, all);
+    more[0] = all[1];
+    more[1] = all[2];
+    return all[0];
 }

@@ -177,11 +177,11 @@ static PyObject *call_and_own_two(PyObject *self, PyObject *args) {
     return both;
 }
 
-/* The owners of what lies in an array, a cdata, behind `first`, which is taken over; NULL: nothing. A place that is NULL
- * is None, or ends the tuple where there is no first. */
+/* The owners of what lies in an array, a cdata, behind `first`, which is taken over. None in place of NULL; without a first,
+ * the tuple ends with the last that is there. */
 static PyObject *own_array(PyObject *cls, PyObject *first, PyObject *array) {
-    Py_ssize_t n = PyObject_Size(array), count = first != NULL;
-    PyObject *all = n < 0 ? NULL : PyTuple_New(n + count);
+    Py_ssize_t n = PyObject_Size(array), lead = first != NULL, last = 0;
+    PyObject *all = n < 0 ? NULL : PyTuple_New(n + lead);
     if (!all) {
         Py_XDECREF(first);
         return NULL;
@@ -190,20 +190,21 @@ static PyObject *own_array(PyObject *cls, PyObject *first, PyObject *array) {
     for (Py_ssize_t k = 0; k < n; k++) {
         PyObject *at = PyLong_FromSsize_t(k), *handle = at ? PyObject_GetItem(array, at) : NULL, *made = NULL;
         Py_XDECREF(at);
-        if (handle && tt_pointer_of(handle, array_pointer)) made = own(cls, handle);
-        else if (handle) {
+        if (handle && tt_pointer_of(handle, array_pointer)) {
+            made = own(cls, handle);
+            last = k + 1;
+        } else if (handle) {
             Py_DECREF(handle);
-            if (!PyErr_Occurred() && !first) break;
             made = PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
         }
         if (!made) {
             Py_DECREF(all);
             return NULL;
         }
-        PyTuple_SetItem(all, count++, made);
+        PyTuple_SetItem(all, lead + k, made);
     }
-    if (count == PyTuple_Size(all)) return all;
-    PyObject *part = PyTuple_GetSlice(all, 0, count);
+    if (first || last == n) return all;
+    PyObject *part = PyTuple_GetSlice(all, 0, last);
     Py_DECREF(all);
     return part;
 }

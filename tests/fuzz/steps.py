@@ -64,12 +64,14 @@ def several():
 
 
 def layers():
-    """Convolutions, pooling, resampling, blocks of images, attention, a transform: forward and back."""
+    """Convolutions, pooling, resampling, blocks of images, attention, recurrence, a transform: forward and back."""
+    tt.manual_seed(2)
     x = data(2, 3, 8, 8).requires_grad_()
     y = F.max_pool2d(F.conv2d(x, data(4, 3, 3, 3), padding=1), 2, return_indices=True)[0]
     y = F.interpolate(F.avg_pool2d(y, 2), size=(6, 6), mode="bilinear")
     heads = F.unfold(y, 3).reshape(2, 4, 9, 16)
     y = F.scaled_dot_product_attention(heads, heads, heads)
+    y, _ = tt.nn.GRU(16, 16)(y.flatten(0, 1))
     y = tt.fft.irfft(tt.fft.rfft(F.layer_norm(y, (16,)).tanh()) * 0.5)
     y.pow(2).sum().backward()
     return [y.sum().item(), *x.grad.flatten().tolist()[::17]]

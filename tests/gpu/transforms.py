@@ -8,6 +8,8 @@ from tinytorch.backends.cpu import lib
 
 def transform(p, a, out) -> None:
     """Each row's, without a scale: see tt_transform in kernels/api/cuda.h."""
+    for stride, step, n in ((p.in_stride, p.in_step, p.size), (p.out_stride, p.out_step, p.size)):
+        assert (stride or n == 1) and (step or p.rows == 1), "the library takes no expanded dimension"
     half, to_real = p.size // 2 + 1, p.out_dtype in (lib.TT_F32, lib.TT_F64)
     from_real = p.in_dtype in (lib.TT_F32, lib.TT_F64)
     rows = read(a, p.in_dtype, (p.rows, half if to_real else p.size), (p.in_step, p.in_stride))

@@ -115,6 +115,13 @@ def test_least_squares_of_less_than_full_rank():
         assert (rank.item(), tuple(residuals.shape)) == (2, (0,))
 
 
+@pytest.mark.parametrize("driver", ["gels", "gelsy", "gelsd", "gelss"])
+def test_least_squares_of_nothing(driver):
+    for m, n, k in ((3, 2, 0), (2, 3, 0), (0, 2, 1), (2, 0, 1), (0, 0, 0)):
+        solution, *_ = tt.linalg.lstsq(tt.ones(2, m, n), tt.ones(2, m, k), driver=driver)
+        assert tuple(solution.shape) == (2, n, k) and not (solution if not m else solution[:0]).any()
+
+
 def test_results_have_torchs_names(torch):
     a = np.stack([EYE + 1, EYE * 2])
     calls = {

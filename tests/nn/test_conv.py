@@ -223,6 +223,18 @@ def test_modules(torch, name):
     assert abs(ours(x).detach().numpy() - expected).max() < 1e-5 * abs(expected).max()
 
 
+@pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
+@pytest.mark.parametrize("padding", [1, (2, 1), "same", "valid"])
+def test_padding_modes(torch, mode, padding):
+    named = {"padding": padding, "padding_mode": mode, "dilation": (1, 2)}
+    theirs, ours = torch.nn.Conv2d(2, 3, (2, 3), **named), nn.Conv2d(2, 3, (2, 3), **named)
+    assert repr(ours) == repr(theirs)
+    ours.load_state_dict({k: tinytorch.from_numpy(v.numpy()) for k, v in theirs.state_dict().items()})
+    x = numbers(2, 2, 7, 6)
+    expected = theirs(torch.from_numpy(x.numpy())).detach().numpy()
+    assert abs(ours(x).detach().numpy() - expected).max() < 1e-5 * abs(expected).max()
+
+
 @pytest.mark.parametrize("name", [name for name in MODULES if name.startswith("Conv")])
 def test_initial_values(torch, name):
     """Those of PyTorch's range; a filter's elements decide."""

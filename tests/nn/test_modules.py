@@ -9,6 +9,7 @@ import types
 import numpy as np
 import pytest
 from compare import assert_same, to_numpy
+from image_layers import LAYERS as IMAGE_LAYERS
 from optable import OPS
 
 import tinytorch as tt
@@ -206,6 +207,7 @@ LAYERS = {
         floats(3, 5, 6),
     ),
 }
+LAYERS |= IMAGE_LAYERS
 for n in (1, 2, 3):
     GRID = floats(2, 4, *(5, 6, 4)[:n])
     LAYERS |= {

@@ -47,7 +47,7 @@ SYSTEMS = (
 def spread(m, A):
     """A with a diagonal that keeps singular values and pivots apart."""
     rows, cols = A.shape[-2:]
-    steps = m.arange(3, 3 * cols + 3, 3, dtype=A.dtype, device=A.device)
+    steps = m.arange(3, 3 * cols + 3, 3, device=A.device).to(A.dtype)
     return A + m.eye(rows, cols, dtype=A.dtype, device=A.device) * steps
 
 

@@ -38,8 +38,9 @@ def ldl_solve(m, A, B, hermitian=False):
 
 
 def triangle(m, A, upper):
+    """Cholesky's factors, whose diagonal is real."""
     A = spread(m, A)
-    return A.triu() if upper else A.tril()
+    return (A.triu(1) if upper else A.tril(-1)) + A.diagonal(0, -2, -1).real.diag_embed()
 
 
 def cholesky_inverse(m, A, upper=False, **kw):

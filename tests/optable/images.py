@@ -155,6 +155,12 @@ RESAMPLING = (
     ),
 )
 
+UPSAMPLING = (
+    fn("upsample", (S(L2, 7), S(L1, scale_factor=2, mode="linear")), half_ulps=8, cpu=True, composite=True),
+    fn("upsample_nearest", (S(L2, (3, 7)), S(L2, scale_factor=2)), half_ulps=8, cpu=True, composite=True),
+    fn("upsample_bilinear", (S(L2, (3, 7)), S(L2, scale_factor=2)), half_ulps=8, cpu=True, composite=True),
+)
+
 GRID, GRID3 = T(1, 3, 2, 2, low=-1.3, high=1.3), T(1, 2, 3, 2, 3, low=-1.3, high=1.3)
 PLACES = (
     fn(
@@ -186,4 +192,4 @@ PLACES = (
     ),
 )
 
-OPS = BATCHES + SHUFFLES + RESAMPLING + PLACES
+OPS = BATCHES + SHUFFLES + RESAMPLING + UPSAMPLING + PLACES

@@ -157,7 +157,7 @@ REDUCTIONS = (
     Op("cummax", ALONG, method=True, twice=False),
     Op("cummin", ALONG, method=True, twice=False),
     Op("logcumsumexp", ALONG, method=True, dtypes=FLOATS, half_ulps=4),
-    Op("diff", (S(T(5)), S(T(2, 5)), S(T(2, 5), 2), S(T(3, 2), 1, 0)), half_ulps=4, method=True),
+    Op("diff", (S(T(5)), S(T(5), 0, 0, T(2)), S(T(2, 5)), S(T(2, 5), 2), S(T(3, 2), 1, 0)), half_ulps=4, method=True),
     Op("dist", (S(T(2, 3), T(2, 3)), S(T(2, 3), T(3), 1)), method=True, dtypes=FLOATS),
     Op("trace", (S(T(3, 3)), S(T(2, 3)), S(T(3, 4, layout="transposed"))), dtypes=NUMBERS, method=True, since=(2, 13)),
 )

@@ -214,6 +214,7 @@ LOSSES = (
             ),
         ),
         call=linear_cross_entropy,
+        since=(2, 13),
         dtypes=FLOATS,
         half_ulps=16,
     ),

@@ -229,4 +229,20 @@ MEANS = (
     ),
 )
 
-OPS = PADDING + MAXIMA + MEANS
+
+WITH_INDICES = tuple(
+    pool(f"{kind}_with_indices", (S(x, *arguments),), dtypes=("float32", "float64"), composite=True)
+    for kinds, arguments in ((("max_pool{}d", "adaptive_max_pool{}d"), (2,)),)
+    for n, x in ((1, X1), (2, X2), (3, X3))
+    for kind in [k.format(n) for k in kinds]
+) + tuple(
+    pool(
+        f"fractional_max_pool{n}d_with_indices",
+        (S(x, 2, (2, 1, 2)[:n], _random_samples=T(1, 2, n, low=0, high=0.99, grad=False)),),
+        dtypes=("float32", "float64"),
+        composite=True,
+    )
+    for n, x in ((2, X2), (3, X3))
+)
+
+OPS = PADDING + MAXIMA + MEANS + WITH_INDICES

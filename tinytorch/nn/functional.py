@@ -3,6 +3,7 @@ their kernels and derivatives are; those below are compositions."""
 
 from __future__ import annotations
 
+import inspect
 import math
 
 from ..ops import declare as _declare
@@ -128,6 +129,7 @@ __all__ = [
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "celu",
+    "celu_",
     "channel_shuffle",
     "conv1d",
     "conv2d",
@@ -144,6 +146,7 @@ __all__ = [
     "dropout2d",
     "dropout3d",
     "elu",
+    "elu_",
     "embedding",
     "embedding_bag",
     "feature_alpha_dropout",
@@ -162,6 +165,7 @@ __all__ = [
     "hardsigmoid",
     "hardswish",
     "hardtanh",
+    "hardtanh_",
     "hinge_embedding_loss",
     "huber_loss",
     "instance_norm",
@@ -170,6 +174,7 @@ __all__ = [
     "l1_loss",
     "layer_norm",
     "leaky_relu",
+    "leaky_relu_",
     "linear",
     "linear_cross_entropy",
     "local_response_norm",
@@ -205,11 +210,14 @@ __all__ = [
     "poisson_nll_loss",
     "prelu",
     "relu",
+    "relu_",
     "relu6",
     "rms_norm",
     "rrelu",
+    "rrelu_",
     "scaled_dot_product_attention",
     "selu",
+    "selu_",
     "sigmoid",
     "silu",
     "smooth_l1_loss",
@@ -222,6 +230,7 @@ __all__ = [
     "tanh",
     "tanhshrink",
     "threshold",
+    "threshold_",
     "triplet_margin_loss",
     "triplet_margin_with_distance_loss",
     "unfold",
@@ -473,6 +482,22 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     n1, n2 = x1.norm(2, dim, keepdim=True), x2.norm(2, dim, keepdim=True)
     return (x1 / n1.clamp_min(eps) * (x2 / n2.clamp_min(eps))).sum(dim)
 
+
+def _writing(fn):
+    """The activation ``fn`` in place, a function without that parameter."""
+    shown = inspect.signature(fn)
+
+    def written(*args, **kwargs):
+        return fn(*args, inplace=True, **kwargs)
+
+    written.__signature__ = shown.replace(parameters=[p for p in shown.parameters.values() if p.name != "inplace"])
+    written.__name__ = written.__qualname__ = fn.__name__ + "_"
+    written.__doc__ = f"``{fn.__name__}`` in place. Follows ``torch.nn.functional.{fn.__name__}_``."
+    return written
+
+
+celu_, elu_, hardtanh_, leaky_relu_ = (_writing(fn) for fn in (celu, elu, hardtanh, leaky_relu))
+rrelu_, selu_, threshold_, relu_ = (_writing(fn) for fn in (rrelu, selu, threshold, relu))
 
 _RANDOM = {
     "alpha_dropout",

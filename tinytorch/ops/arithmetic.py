@@ -302,6 +302,8 @@ Tensor.__pos__ = Tensor.positive
 @method
 def __rdiv__(self, other):
     """``other / self``: the name in Python 2."""
+    if not isinstance(self, Tensor):
+        raise TypeError(f"__rdiv__(): argument 'self' must be Tensor, not {type(self).__name__}")
     return _div(other, self)
 
 

@@ -7,22 +7,11 @@ import warnings
 
 from ..tensor import Tensor
 from .create import zeros
-from .declare import function, primitive
+from .declare import function
 from .gather import embedding as _rows
 from .pointwise import _where as where
 from .ranges import arange
 from .search import searchsorted
-
-
-@primitive(input=lambda g, scale: g * scale)
-def _with_scaled_gradient(input, scale):
-    return input.detach().clone()
-
-
-def by_frequency(rows: Tensor, index: Tensor, n: int) -> Tensor:
-    """``rows``, whose gradients are divided by how often their numbers occur in ``index``."""
-    times = index.flatten().bincount(minlength=n)[index.long()]
-    return _with_scaled_gradient(rows, 1 / times.to(rows.dtype).unsqueeze(-1))
 
 
 def shorten(weight: Tensor, input: Tensor, max_norm, norm_type) -> None:
@@ -160,9 +149,7 @@ def embedding_bag(
         index, bag = index[kept], bag[kept]
         factors = None if factors is None else factors[kept]
     bag = bag.long()
-    rows = _rows(weight, index, None)
-    if scale_grad_by_freq:
-        rows = by_frequency(rows, index, n)
+    rows = _rows(weight, index, None, scale_grad_by_freq)
     if mode == "max":
         return _largest(rows, bag, bags)
     rows = rows if factors is None else rows * factors.unsqueeze(1)

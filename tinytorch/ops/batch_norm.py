@@ -148,11 +148,13 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     Returns:
         A tensor of the shape of ``input``.
     Raises:
-        ValueError: there is but one element of each channel in training
+        ValueError: there is but one element of each channel in training, or ``eps`` is not positive
         RuntimeError: sizes do not match, or there are no running statistics where they are needed
     """
     if training and isinstance(input, Tensor) and input._h.ndim > 1 and input._h.numel == input.shape[1] != 0:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
+    if training and eps <= 0:
+        raise ValueError(f"batch_norm: eps must be positive during training, but got {eps}")
     return _normalized("batch_norm", input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 

@@ -117,6 +117,8 @@ def cross_entropy(
         if a.ndim == 2 and b.ndim == 1 and b.dtype == _INT64:
             return _cross_entropy(input, target, weight, 1, reduction_code(reduction), ignore_index, label_smoothing)[0]
         if input.shape == target.shape:
+            if ignore_index >= 0:
+                raise RuntimeError("cross_entropy: ignore_index is not supported for floating point target")
             return _of_probabilities(input, target, weight, reduction, label_smoothing)
         return _any_shape(
             _cross_entropy, input, target, weight, 1, reduction_code(reduction), ignore_index, label_smoothing

@@ -34,7 +34,7 @@ from .create import pinned
 from .declare import attach, both, function, method, refuse, Op, operand, primitive, publish, record_of, requires
 
 _CONTIGUOUS = lib.TT_FLAG_CONTIGUOUS
-_TYPE_NAMES = {f"{d.scalar_type}Tensor": d for d in ALL}
+TYPE_NAMES = {f"{d.scalar_type}Tensor": d for d in ALL}
 
 
 @primitive(input=lambda g: g)
@@ -271,11 +271,13 @@ def _type(self, dtype=None, non_blocking=False):
     if isinstance(dtype, str):
         whole = dtype.removeprefix("tiny").removeprefix("torch.")
         name = whole.removeprefix("cuda.")
-        if name not in _TYPE_NAMES:
+        if name not in TYPE_NAMES:
             raise ValueError(f"invalid type: '{dtype}'")
         if (whole != name) != self.is_cuda:
             device = CPU if self.is_cuda else CUDA
-        dtype = _TYPE_NAMES[name]
+        dtype = TYPE_NAMES[name]
+    elif isinstance(dtype, type) and dtype.__name__ in TYPE_NAMES:
+        dtype, device = TYPE_NAMES[dtype.__name__], CPU
     return to(self, dtype=dtype, device=device, non_blocking=non_blocking)
 
 

@@ -100,11 +100,11 @@ def _diagonals(x: Tensor, labels: list) -> tuple[Tensor, list]:
 
 
 def _sum_over(x: Tensor, labels: list, keep) -> tuple[Tensor, list]:
-    """Sums over the labels that are not in ``keep``."""
+    """Sums over the labels that are not in ``keep``: of integers int64."""
     gone = [d for d, c in enumerate(labels) if c not in keep]
     if not gone:
         return x, labels
-    return x.sum(gone, dtype=x.dtype), [c for c in labels if c in keep]
+    return x.sum(gone), [c for c in labels if c in keep]
 
 
 def _arrange(x: Tensor, labels: list, *groups) -> Tensor:
@@ -144,6 +144,8 @@ def _pair(x, a, y, b, sizes, keep) -> tuple[Tensor, list]:
         )
         return (x * y).reshape(shape), stack + left + right
     shape = [x.shape[a.index(c)] for c in stack + left] + [y.shape[b.index(c)] for c in right]
+    if x.dtype is not y.dtype and not (x.dtype.is_differentiable or y.dtype.is_differentiable):
+        x, y = x.long(), y.long()  # one is a sum
     if stack:
         product = _matmul(_arrange(x, a, stack, left, summed), _arrange(y, b, stack, summed, right))
     else:

@@ -170,7 +170,9 @@ def _lstsq_vjp(g_X, g_residuals, edges, A, B, X):
 )
 def _lstsq(A, B, rcond, driver):
     m, n = A.shape[-2:]
-    B = B.detach()
+    B, columns = B.detach(), B.shape[-1]
+    if not columns:  # which not every routine takes
+        B = B.new_zeros((*B.shape[:-1], 1))
     if m < n:
         B = cat((B, B.new_zeros((*B.shape[:-2], n - m, B.shape[-1]))), -2)
     X, *more, _ = _DRIVERS[driver](A, B, rcond=rcond, op="lstsq")
@@ -181,6 +183,8 @@ def _lstsq(A, B, rcond, driver):
         residuals = (rest * rest.conj()).abs().sum(-2) if X.is_complex() else (rest * rest).sum(-2)
     else:
         residuals = values.new_empty((0,))
+    if not columns:
+        X, residuals = X[..., :0], residuals[..., :0]
     return X[..., :n, :], residuals, rank, values
 
 

@@ -162,6 +162,10 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
         ValueError: ``reduction`` is unknown
     """
     floating("huber_loss", input)
+    if isinstance(delta, complex):
+        raise TypeError(f"huber_loss: delta must be a float or int, got: {type(delta)}")
+    if isinstance(delta, complex):
+        raise TypeError(f"huber_loss: delta must be a float or int, got: {type(delta)}")
     if delta <= 0:
         raise RuntimeError(f"huber_loss does not support non-positive values for delta, got {delta}")
     _same_size("huber_loss", input, target)
@@ -300,7 +304,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     if var.shape != input.shape:
         if tuple(input.shape[:-1]) == tuple(var.shape):
             var = var.unsqueeze(-1)
-        elif not (tuple(input.shape[:-1]) == tuple(var.shape[:-1]) and var.shape[-1] == 1):
+        elif input._h.ndim != var._h.ndim or [n for n, m in zip(var.shape, input.shape) if n != m] != [1]:
             raise ValueError("var is of incorrect size")
     reduction_code(reduction)
     kept = where(var.detach() < eps, var.detach() * 0 + eps, var)

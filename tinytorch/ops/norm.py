@@ -138,6 +138,10 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
         return _complex_rms_norm(input, weight, dims, eps)
     if eps is None:
         eps = finfo(input.dtype if input._h.dtype == lib.TT_F64 else float32).eps
+    if input.is_complex():
+        last = tuple(range(-len(normalized_shape), 0))
+        scaled = input * (input.pow(2).mean(last, keepdim=True) + eps).rsqrt()
+        return scaled if weight is None else scaled * weight
     return _rms_norm(input, weight, None, dims, eps, True)[0]
 
 

@@ -212,12 +212,12 @@ def fractional(op, input, dims, kernel_size, output_size, output_ratio, indexed,
     elif samples.shape[0] < planes[0]:
         raise RuntimeError(f"{op}: expected _random_samples of shape {planes}")
     samples = samples.detach()[: planes[0]].reshape(-1, dims)
-    starts = [_random_starts(samples[:, a], n, k, m) for a, n, k, m in zip(_sample_of[dims], sizes, taps, out)]
+    starts = [_random_starts(samples[:, a], n, k, m) for a, n, k, m in zip(_SAMPLE_OF[dims], sizes, taps, out)]
     spec = tuple((k, 1, 0, 1, m) for k, m in zip(taps, out))
     return _maxima(input, spec, cat(starts, 1), indexed)
 
 
-_sample_of = {2: (1, 0), 3: (0, 1, 2)}  # the number of each dimension's sample: PyTorch's order
+_SAMPLE_OF = {2: (1, 0), 3: (0, 1, 2)}  # the number of each dimension's sample: PyTorch's order
 
 
 def _random_starts(sample: Tensor, n: int, taps: int, out: int) -> Tensor:

@@ -63,19 +63,20 @@ def arange(
             raise NotImplementedError("arange: not implemented for 'Bool'")
         if not whole and not (math.isfinite(start) and math.isfinite(end)):
             raise RuntimeError(f"arange: unsupported range: {start} -> {end}")
+        distance, stride = end - start, step
         if INTEGRAL[code]:
             start, end, step = int(start), int(end), int(step)
         if step == 0:
             raise RuntimeError("arange: step must be nonzero")
-        if (end - start) * (1 if step > 0 else -1) < 0:
+        if distance * (1 if step > 0 else -1) < 0:
             raise RuntimeError(
                 f"arange: upper bound and lower bound inconsistent with step sign: {start}, {end}, {step}"
             )
-        if INTEGRAL[code]:
-            n = max(0, -((start - end) // step))
+        if INTEGRAL[code]:  # PyTorch's other integers are cast after they are counted
+            n = max(0, -((start - end) // step)) if whole or code == lib.TT_I64 else math.ceil(distance / stride)
             made = on_device(device, attempted.tt_arange, code, n, 0.0, 0.0, start, step)
         else:
-            n = math.ceil((end - start) / step)
+            n = math.ceil(distance / stride)
             made = on_device(device, attempted.tt_arange, code, n, start, step, 0, 0)
         return _deliver(made, "arange", out, requires_grad, pin_memory)
     except Exception as exc:
@@ -311,7 +312,11 @@ def _construct(cls, *args, device=None, dtype=None, **kwargs):
             f"new() received an invalid combination of arguments: {cls.__name__}(...) takes no keyword but "
             "device; use tinytorch.tensor"
         )
-    code = get_default_dtype().code
+    return as_class(made_of(args, get_default_dtype().code, device, cls.__name__), cls)
+
+
+def made_of(args: tuple, code: int, device, name: str) -> Tensor:
+    """What the constructor ``name`` makes of sizes, of values, or of a tensor, in the dtype ``code``."""
     first = args[0] if args else None
     if isinstance(first, Tensor):
         made = attempted.tt_alias(first._h)
@@ -322,16 +327,15 @@ def _construct(cls, *args, device=None, dtype=None, **kwargs):
             raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
         made = placed(pack(first, code), device)
     else:
-        shape = sizes(args, cls.__name__)
+        shape = sizes(args, name)
         made = on_device(device, attempted.tt_empty, code, len(shape), shape)
-    return as_class(finish(made, cls.__name__), cls)
+    return finish(made, name)
 
 
 def _construct_like(self, *args, device=None, size=None):
     """``x.new(2, 3)``, ``x.new([1., 2.])``: as the constructor, in the dtype of ``x``. Follows ``torch.Tensor.new``."""
     args = args if size is None else (*args, *size)
-    fresh = _construct(Tensor, *args, device=self.device if device is None else device)
-    return fresh if args and isinstance(args[0], Tensor) else fresh.to(self.dtype)
+    return made_of(args, self._h.dtype, self.device if device is None else device, "new")
 
 
 Tensor.__new__, Tensor.new = _construct, _construct_like

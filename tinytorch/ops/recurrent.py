@@ -13,9 +13,9 @@ import itertools
 from typing import NamedTuple
 
 from ..autograd.api import grad
-from ..backends.cpu import error, ffi, lib
+from ..backends.cpu import ffi, lib
 from ..dtypes import ALL, FLOATING, int64
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, gives_tensors
 from .convert import in_dtype
 from .create import tensor as make_tensor
 from .create import zeros
@@ -62,13 +62,13 @@ class Steps(NamedTuple):
 
 def _step(kind: str, x, h, c, w, b):
     """h and c after a step, from what its inputs contribute."""
-    product = h @ w.mT
+    product = h @ w.mT + b
     if kind == "lstm":
         i, f, g, o = (x + product).chunk(4, -1)
         c = f.sigmoid() * c + i.sigmoid() * g.tanh()
         return o.sigmoid() * c.tanh(), c
     if kind == "gru":
-        (xr, xz, xn), (pr, pz, pn) = x.chunk(3, -1), (product + b).chunk(3, -1)
+        (xr, xz, xn), (pr, pz, pn) = x.chunk(3, -1), product.chunk(3, -1)
         n = (xn + (xr + pr).sigmoid() * pn).tanh()
         return n + (xz + pz).sigmoid() * (h - n), None
     s = x + product
@@ -107,6 +107,9 @@ def _apart(*inputs):
     return [None if x is None else x.view_as(x) for x in inputs]
 
 
+_run_forward, _run_backward = gives_tensors(lib.tt_recurrent), gives_tensors(lib.tt_recurrent_backward)
+
+
 def _handles(*operands):
     """Of tensors as the kernel takes them; and the tensors, which have to live."""
     plain = [None if x is None else x.contiguous() for x in operands]
@@ -114,23 +117,18 @@ def _handles(*operands):
 
 
 def _forward(steps: Steps, x, w, b, h0, c0):
-    more = ffi.new("tt_array *[2]")
     handles, kept = _handles(x, w, b, h0, c0)
     code = lib.tt_recurrent_kind(steps.kind.encode())
-    h = lib.tt_recurrent(code, *handles, len(steps.sizes), list(steps.sizes), steps.reverse, more)
-    if not h:
-        raise error(steps.kind)
-    return wrap(h), *(wrap(m) if m else None for m in more)
+    sizes, more = list(steps.sizes), ffi.new("tt_array *[2]")
+    return _run_forward(code, *handles, len(sizes), sizes, steps.reverse, more)
 
 
 def _backward(steps: Steps, g, g_c, w, h0, c0, y, c, gates, edges):
     """The gradients of x, w, b, h0 and c0, without history, those whose edge is not None."""
-    made = ffi.new("tt_array *[3]")
     handles, kept = _handles(g, g_c, w, y, c, gates, h0, c0)
     code = lib.tt_recurrent_kind(steps.kind.encode())
-    if lib.tt_recurrent_backward(code, *handles, len(steps.sizes), list(steps.sizes), steps.reverse, made) < 0:
-        raise error(steps.kind)
-    of_x, of_h, of_first = (wrap(m) if m else None for m in made)
+    sizes, more = list(steps.sizes), ffi.new("tt_array *[2]")
+    of_x, of_h, of_first = _run_backward(code, *handles, len(sizes), sizes, steps.reverse, more)
     of_h = of_x if of_h is None else of_h
     batch = h0.shape[0]
     of_w = of_h0 = None
@@ -161,25 +159,24 @@ def _backward(steps: Steps, g, g_c, w, h0, c0, y, c, gates, edges):
     )
 
 
-def _lstm_formula(g_y, g_c, x, w, h0, c0, how, edges):
-    inputs = x, w, h0, c0 = _apart(x, w, h0, c0)
-    return _derived(_composed(how, x, w, None, h0, c0), (g_y, g_c), inputs, edges)
+def _lstm_formula(g_y, g_c, x, w, b, h0, c0, how, edges):
+    inputs = x, w, b, h0, c0 = _apart(x, w, b, h0, c0)
+    return _derived(_composed(how, x, w, b, h0, c0), (g_y, g_c), inputs, edges)
 
 
 def _lstm_first_order(g_y, g_c, w, h0, c0, how, y, c, gates, edges):
-    found = _backward(how, g_y, g_c, w, h0, c0, y, c, gates, (*edges[:2], None, *edges[2:]))
-    return (*found[:2], *found[3:])
+    return _backward(how, g_y, g_c, w, h0, c0, y, c, gates, edges)
 
 
 @primitive(
     outputs=("y", "c"),
     extra=("gates",),
-    inputs=("x", "w", "h0", "c0"),
+    inputs=("x", "w", "b", "h0", "c0"),
     vjp=_lstm_formula,
     first_order=_lstm_first_order,
 )
-def _lstm_layer(x, w, h0, c0, how):
-    return _forward(how, x, w, None, h0, c0)
+def _lstm_layer(x, w, b, h0, c0, how):
+    return _forward(how, x, w, b, h0, c0)
 
 
 def _rnn_formula(g, x, w, b, h0, how, edges):
@@ -199,21 +196,19 @@ def _rnn_layer(x, w, b, h0, how):
 
 def _layer(steps: Steps, x, h0, c0, w_ih, w_hh, b_ih=None, b_hh=None, projection=None):
     """One layer in one direction: its states after each step, (rows, H), and c's."""
-    inner = None
-    if steps.kind == "gru":
-        inner = zeros(w_hh.shape[0], dtype=w_hh.dtype, device=w_hh.device) if b_hh is None else b_hh
-        bias = b_ih
-    else:
-        bias = b_ih if b_hh is None else b_ih + b_hh
-    x = linear(x, w_ih, bias)
+    if b_hh is None:
+        b_hh = zeros(w_hh.shape[0], dtype=w_hh.dtype, device=w_hh.device)
+    elif steps.kind != "gru":  # it does not matter which product they are added to
+        b_ih, b_hh = None, b_ih + b_hh
+    x = linear(x, w_ih, b_ih)
     if projection is not None or x._h.storage.device or not FLOATING[x._h.dtype]:
-        return _composed(steps, x, w_hh, inner, h0, c0, projection)
+        return _composed(steps, x, w_hh, b_hh, h0, c0, projection)
     dtype, wide = x.dtype, ALL[x.dtype.compute]
-    x, w, inner, h0, c0 = (t if t is None else in_dtype(t, wide) for t in (x, w_hh, inner, h0, c0))
+    x, w, b, h0, c0 = (t if t is None else in_dtype(t, wide) for t in (x, w_hh, b_hh, h0, c0))
     if steps.kind == "lstm":
-        y, c, _ = _lstm_layer(x, w, h0, c0, steps)
+        y, c, _ = _lstm_layer(x, w, b, h0, c0, steps)
         return in_dtype(y, dtype), in_dtype(c, dtype)
-    return in_dtype(_rnn_layer(x, w, inner, h0, steps)[0], dtype), None
+    return in_dtype(_rnn_layer(x, w, b, h0, steps)[0], dtype), None
 
 
 def _last(states, steps: Steps, batch: int):

@@ -216,6 +216,8 @@ def diff(input, n=1, dim=-1, prepend=None, append=None):
     if not input._h.ndim:
         raise RuntimeError("diff(): diff expects input to be at least one-dimensional")
     dim = input._dim(dim)
+    if n == 0:
+        return input.clone()
     parts = [t for t in (prepend, input, append) if t is not None]
     x = cat(parts, dim) if len(parts) > 1 else input
     for _ in range(n):
@@ -224,4 +226,4 @@ def diff(input, n=1, dim=-1, prepend=None, append=None):
             return x.narrow(dim, 0, 0)
         later, earlier = x.narrow(dim, 1, size - 1), x.narrow(dim, 0, size - 1)
         x = later.logical_xor(earlier) if x._h.dtype == lib.TT_BOOL else later - earlier
-    return x if n else x.clone()
+    return x

@@ -19,13 +19,14 @@ elements: code that knows nothing of sparse tensors finds a shape that does not 
 from __future__ import annotations
 
 import math
+import re
+from types import FunctionType
 
 from ..backends.cpu import lib
-from ..backends.native import owner
-from ..dtypes import Size, get_default_dtype, int64
+from ..backends.native import owned_result
+from ..dtypes import Size, int64
 from ..layouts import layout as _layout
 from ..layouts import sparse_coo, sparse_csr, strided
-from ..printing import with_notes
 from ..tensor import Tensor
 from ..torch_function import DisableTorchFunctionSubclass, _disabled_torch_function_impl, on_subclass
 from .create import as_tensor, zeros
@@ -77,8 +78,8 @@ class SparseTensor(Tensor):
     is_cpu = property(lambda self: self._entries.is_cpu)
     is_leaf = property(lambda self: self._entries.is_leaf)
     grad_fn = property(lambda self: self._entries.grad_fn)
-    T = property(lambda self: transpose(self, 0, 1))
-    data = property(lambda self: detach(self))
+    T = property(lambda self: RULES["transpose"](self, 0, 1))
+    data = property(lambda self: like(self, self._entries.detach()))
     requires_grad = property(
         lambda self: self._entries.requires_grad, lambda self, flag: self._entries.requires_grad_(flag)
     )
@@ -108,16 +109,39 @@ def _answer(cls, func, types, args=(), kwargs=None):
         return answer(*args, **(kwargs or {}))
 
 
-_own = owner(SparseTensor)
+_empty = owned_result(SparseTensor, lib.tt_empty, True)
+_PRIVATE = re.compile("_[^_]").match
+# Methods of Tensor that sparse tensors have as they are.
+_KEPT = frozenset(
+    """
+    __new__ __init__ __init_subclass__ __torch_function__ __hash__ __dir__ __iter__ __delitem__ as_subclass
+    """.split()  # noqa: SIM905 (a list of words)
+)
+
+
+def _refusal(name: str):
+    def refuse(self, *args, **kwargs):
+        raise NotImplementedError(f"{name}: not implemented for sparse tensors")
+
+    return refuse
+
+
+def _begin() -> None:
+    """Before the first sparse tensor: its methods are rules, or refuse, even where nothing is overridden (hooks of
+    gradients run so); and it overrides."""
+    for name, fn in vars(Tensor).items():
+        if isinstance(fn, FunctionType) and name not in {*_KEPT, *vars(SparseTensor)} and not _PRIVATE(name):
+            setattr(SparseTensor, name, RULES.get(name) or _refusal(name))
+    SparseTensor.__torch_function__ = classmethod(_answer)
 
 
 def _made(kind: _layout, places, values: Tensor, size, order: bool = False) -> SparseTensor:
     """A sparse tensor of these parts, which fit. ``order``: are they coalesced?"""
     if SparseTensor.__torch_function__ is _disabled_torch_function_impl:
-        SparseTensor.__torch_function__ = classmethod(_answer)
+        _begin()
     for take_note in on_subclass:
         take_note(SparseTensor)
-    s = _own(lib.tt_empty(values._h.dtype, 1, (0,)))
+    s = _empty(values._h.dtype, 1, (0,))
     s._layout, s._places, s._entries, s._size, s._order = kind, places, values, Size(size), order
     s._listed = None  # of sparse_csr: the places as in sparse_coo, once they were asked for
     return s
@@ -474,101 +498,3 @@ for _fn in (
     to_sparse_csr,
 ):
     RULES[_fn.__name__] = _fn
-
-
-# Dimensions, copies, what a tensor tells.
-
-
-@rule()
-def transpose(s, dim0, dim1):
-    if s._layout is not sparse_coo:
-        raise NotImplementedError("transpose: not implemented for sparse_csr tensors")
-    n = s._places.shape[0]
-    dim0, dim1 = [d + s.ndim if d < 0 else d for d in (dim0, dim1)]
-    if not (0 <= dim0 < n and 0 <= dim1 < n):
-        raise RuntimeError(
-            f"sparse transpose: transposed dimensions must be sparse Got sparse_dim: {n}, d0: {dim0}, d1: {dim1}"
-        )
-    order, size = list(range(n)), list(s._size)
-    order[dim0], order[dim1] = dim1, dim0
-    size[dim0], size[dim1] = size[dim1], size[dim0]
-    return coo(s._places[order], s._entries, size, s._order and dim0 == dim1)
-
-
-@rule()
-def t(s):
-    if s.ndim > 2 or s._entries.ndim > 1:
-        raise RuntimeError("t() expects a tensor with <= 2 sparse and 0 dense dimensions")
-    return transpose(s, 0, 1) if s.ndim == 2 else s
-
-
-@rule()
-def size(s, dim=None):
-    return s._size if dim is None else s._size[dim]
-
-
-@rule()
-def requires_grad_(s, requires_grad=True):
-    s._entries.requires_grad_(requires_grad)
-    return s
-
-
-@rule()
-def detach(s):
-    return like(s, s._entries.detach())
-
-
-@rule()
-def clone(s, *, memory_format=None):
-    return like(s, s._entries.clone())
-
-
-@rule()
-def to(s, *args, **kwargs):
-    return like(s, s._entries.to(*args, **kwargs))
-
-
-@rule("__len__")
-def length(s) -> int:
-    return s._size[0]
-
-
-def _told_by_values(name: str):
-    RULES[name] = lambda s, *args, **kwargs: getattr(s._entries, name)(*args, **kwargs)
-
-
-def _kept_places(name: str):
-    RULES[name] = lambda s, *args, **kwargs: like(s, getattr(s._entries, name)(*args, **kwargs))
-
-
-for _name in ("is_floating_point", "is_complex", "is_signed", "element_size", "get_device"):
-    _told_by_values(_name)
-for _name in ("neg", "float", "double", "half", "bfloat16", "cpu", "type_as"):
-    _kept_places(_name)
-RULES["dim"] = RULES["ndimension"] = lambda s: s.ndim
-RULES["numel"] = RULES["nelement"] = lambda s: math.prod(s._size)
-RULES["is_tensor"] = lambda s: True
-
-
-@rule("__repr__")
-def text(s, *, tensor_contents=None) -> str:
-    """The text of a sparse tensor, as PyTorch has it."""
-    names = ("indices",) if s.is_sparse else ("crow_indices", "col_indices")
-    parts = zip((*names, "values"), (*(s._places if s.is_sparse_csr else (s._places,)), s._entries.detach()))
-    shown = ",\n       ".join([f"{name}={_part_text(part, 8 + len(name))}" for name, part in parts])
-    notes = [f"size={tuple(s._size)}", f"nnz={s._nnz()}"]
-    if s.dtype not in (get_default_dtype(), int64):
-        notes.append(f"dtype={s.dtype!r}")
-    notes.append(f"layout={s._layout!r}")
-    if s.grad_fn is not None:
-        notes.append(f"grad_fn=<{type(s.grad_fn).__name__}>")
-    elif s.requires_grad:
-        notes.append("requires_grad=True")
-    return with_notes("tensor(" + shown, notes, 7, s.is_sparse)
-
-
-def _part_text(part: Tensor, indent: int) -> str:
-    if not part.numel():
-        return f"tensor([], size={tuple(part.shape)})"
-    shown = repr(part).partition(", dtype=")[0].rstrip(")") + ")"
-    return shown.replace("\n", "\n" + " " * indent)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..backends.cpu import error, lib
-from ..tensor import wrap
+from ..backends.cpu import error
+from ..tensor import attempted
 from .declare import primitive
 from .index import INDEX, SELF
 from .sparse import coo
@@ -24,7 +24,7 @@ def _named_rows(g, shape, indices, padding_idx):
 )
 def sparse_embedding(weight, indices, padding_idx):
     """The rows of ``weight`` that ``indices`` names; the gradient of ``weight`` is sparse."""
-    h = lib.tt_index_get(weight._h, 1, (INDEX, 1, 0, 0), [indices._h], SELF)
-    if not h:
+    out = attempted.tt_index_get(weight._h, 1, (INDEX, 1, 0, 0), [indices._h], SELF)
+    if out is None:
         raise error("embedding()")
-    return wrap(h)
+    return out

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import math
 
-from ..backends.cpu import lib
 from ..dtypes import float32, float64
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, owned
 from .declare import both, function, is_number, primitive
 from .join import cat
 from .search import searchsorted
@@ -24,8 +23,8 @@ from .sparse import (
     rule,
     to_dense,
     to_sparse_csr,
-    transpose,
 )
+from .sparse_members import transpose
 
 
 def _refuse_out(out) -> None:
@@ -84,19 +83,6 @@ def _rows_of(dense: Tensor, s: SparseTensor) -> Tensor:
     return dense.reshape(math.prod(dense.shape[:n]), *dense.shape[n:])
 
 
-def _plus(s, other):
-    return add(s, other)
-
-
-def _plus_on_the_right(s, other):
-    return add(other, s)
-
-
-# Backward adds gradients where nothing is overridden.
-SparseTensor.__add__, SparseTensor.__radd__ = _plus, _plus_on_the_right
-SparseTensor.clone, SparseTensor.detach = RULES["clone"], RULES["detach"]
-
-
 @rule()
 def sub(input, other, *, alpha=1, out=None):
     return add(input, other, alpha=-alpha, out=out)
@@ -119,9 +105,6 @@ def add_into(input, other, *, alpha=1):
         _rows_of(input, s).index_add_(0, _flat(s._places, s.shape), values.to(input.dtype))
         return input
     return input.add_(to_dense(s), alpha=alpha)
-
-
-SparseTensor.add_ = add_into
 
 
 @rule("sub_")
@@ -227,7 +210,7 @@ def _product(s: SparseTensor, dense: Tensor) -> Tensor:
 )
 def _at_places(rows, cols, values, dense, n):
     """A sparse matrix of n rows times a dense one."""
-    return wrap(lib.tt_sparse_product(rows._h, cols._h, values._h, dense._h, n))
+    return owned.tt_sparse_product(rows._h, cols._h, values._h, dense._h, n)
 
 
 @primitive(
@@ -237,7 +220,7 @@ def _at_places(rows, cols, values, dense, n):
 )
 def _dots(rows, cols, a, b):
     """The values of a @ b.T in these places."""
-    return wrap(lib.tt_sparse_dots(rows._h, cols._h, a._h, b._h))
+    return owned.tt_sparse_dots(rows._h, cols._h, a._h, b._h)
 
 
 @rule()
@@ -305,6 +288,18 @@ def spmm(input, mat2):
 
 
 RULES["smm"], RULES["spmm"] = smm, spmm
+
+
+def _reflected(fn):
+    return lambda s, other: fn(other, s)
+
+
+# Python's operators.
+RULES |= {
+    "__add__": add, "__radd__": _reflected(add), "__iadd__": add_into, "__sub__": sub, "__rsub__": _reflected(sub),
+    "__isub__": sub_into, "__mul__": mul, "__rmul__": mul, "__imul__": mul_into, "__truediv__": div,
+    "__itruediv__": div_into, "__matmul__": matmul, "__rmatmul__": _reflected(matmul), "__neg__": RULES["neg"],
+}  # fmt: skip
 
 
 # Reductions.

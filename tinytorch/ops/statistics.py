@@ -252,6 +252,15 @@ def _logsumexp(input, how, dims, keepdim):
     return owned.tt_reduce_logsumexp(input._h, how, dims, keepdim)
 
 
+def _complex_logsumexp(input, dim, keepdim):
+    if not input._h.ndim:
+        dim = ()
+    top = input.real.detach().amax(dim, keepdim=True) if input._h.numel else input.real.sum(dim, keepdim=True)
+    top = top.masked_fill(top.abs() == math.inf, 0)
+    out = (input - top).exp().sum(dim, keepdim=keepdim).log()
+    return out + (top if keepdim else top.reshape(out.shape))
+
+
 @both
 def logsumexp(input, dim, keepdim=False, *, out=None):
     """log(sum(exp(x))) over ``dim``, without overflow; integers become the default dtype. Follows
@@ -264,5 +273,7 @@ def logsumexp(input, dim, keepdim=False, *, out=None):
     Raises:
         IndexError: ``dim`` is out of range
     """
+    if input.is_complex():
+        return write_out("logsumexp", _complex_logsumexp(input, dim, keepdim), out)
     x = input if input.dtype.is_differentiable else input.to(get_default_dtype())
     return write_out("logsumexp", _logsumexp(x, *parse_dims("logsumexp", input, dim), keepdim), out)

@@ -116,6 +116,21 @@ INLINE __m256d even_lanes_8(__m256d v, uint32_t mask, const void *p) {
 #define SPLAT_i64(x) ((vec){0} + (x))
 #define FMA_i64(a, b, c) ((a) * (b) + (c))
 
+#ifdef TT_X86
+/* Rows of four numbers, at in[i in_step], as columns of four rows: to[k out_step + i]. */
+static void transpose_4(const float *in, int64_t in_step, int64_t rows, float *to, int64_t out_step) {
+    int64_t i = 0;
+    for (; i + 4 <= rows; i += 4) {
+        __m128 r[4];
+        for (int k = 0; k < 4; k++) r[k] = _mm_loadu_ps(in + (i + k) * in_step);
+        _MM_TRANSPOSE4_PS(r[0], r[1], r[2], r[3]);
+        for (int k = 0; k < 4; k++) _mm_storeu_ps(to + k * out_step + i, r[k]);
+    }
+    for (; i < rows; i++)
+        for (int k = 0; k < 4; k++) to[k * out_step + i] = in[i * in_step + k];
+}
+#endif
+
 #define T float
 #define OF(name) name##_f32
 #define FMA FMA_f32

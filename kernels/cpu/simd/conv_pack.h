@@ -127,7 +127,13 @@ static void OF(pack_target)(const tt_correlation *c, const T *from, int64_t chan
     for (int64_t first = 0; first < channels; first += COLUMNS, to += to_step) {
         int64_t count = least(COLUMNS, channels - first);
         if (count < COLUMNS) memset(to, 0, (size_t)(n * COLUMNS) * sizeof(T));
-        for (int64_t k = 0; k < n; k++) {
+        int64_t k = 0;
+#ifdef TT_X86
+        for (; sizeof(T) == 4 && k + 4 <= n && places[k + 3].target == places[k].target + 3; k += 4)
+            transpose_4((const float *)(from + places[k].target + first * step), step, count, (float *)to + k * COLUMNS,
+                        COLUMNS);
+#endif
+        for (; k < n; k++) {
             const T *in = from + places[k].target + first * step;
             T *out = to + k * COLUMNS;
             for (int64_t i = 0; i < count; i++) out[i] = in[i * step];

@@ -1,30 +1,31 @@
 /* Rows of elements of type T; simd/recurrent.c includes this file for each dtype, with OF(name) the function's name. */
 
 static void OF(rnn_tanh)(const tt_recurrent_row *r) {
-    const T *x = r->x, *p = r->product;
+    const T *x = r->x, *p = r->product, *b = r->b;
     T *y = r->y;
     TT_INDEPENDENT
-    for (int64_t k = 0; k < r->n; k++) y[k] = OF(tt_tanh)(x[k] + p[k]);
+    for (int64_t k = 0; k < r->n; k++) y[k] = OF(tt_tanh)(x[k] + (p[k] + b[k]));
 }
 
 static void OF(rnn_relu)(const tt_recurrent_row *r) {
-    const T *x = r->x, *p = r->product;
+    const T *x = r->x, *p = r->product, *b = r->b;
     T *y = r->y;
     TT_INDEPENDENT
     for (int64_t k = 0; k < r->n; k++) {
-        T s = x[k] + p[k];
+        T s = x[k] + (p[k] + b[k]);
         y[k] = s <= 0 ? 0 : s;
     }
 }
 
 static void OF(lstm)(const tt_recurrent_row *r) {
     int64_t h = r->hidden, w = r->width;
-    const T *x = r->x, *p = r->product, *before = r->before;
+    const T *x = r->x, *p = r->product, *b = r->b, *before = r->before;
     T *gates = r->gates, *c = r->c, *y = r->y;
     TT_INDEPENDENT
     for (int64_t k = 0; k < r->n; k++) {
-        T i = OF(tt_sigmoid)(x[k] + p[k]), f = OF(tt_sigmoid)(x[h + k] + p[w + k]);
-        T g = OF(tt_tanh)(x[2 * h + k] + p[2 * w + k]), o = OF(tt_sigmoid)(x[3 * h + k] + p[3 * w + k]);
+        T i = OF(tt_sigmoid)(x[k] + (p[k] + b[k])), f = OF(tt_sigmoid)(x[h + k] + (p[w + k] + b[h + k]));
+        T g = OF(tt_tanh)(x[2 * h + k] + (p[2 * w + k] + b[2 * h + k]));
+        T o = OF(tt_sigmoid)(x[3 * h + k] + (p[3 * w + k] + b[3 * h + k]));
         T now = f * before[k] + i * g;
         gates[k] = i;
         gates[h + k] = f;

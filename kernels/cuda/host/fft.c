@@ -7,12 +7,16 @@
 
 extern int tt_cuda_transform(int, int, tt_transform *, void *, void *);
 
-/* Does one step lead from each row along `dim` to the next? */
+/* Does one step, and not that of an expanded dimension, lead from each row along `dim` to the next? The library also wants
+ * memory that is aligned for a complex number. */
 static bool one_step(const tt_array *a, int dim, int64_t *step) {
     int64_t count = 1;
     *step = 0;
+    if (a->shape[dim] > 1 && a->strides[dim] == 0) return false;
+    if ((intptr_t)a->data % tt_itemsizes[tt_complex_dtype(a->dtype)]) return false;
     for (int d = a->ndim - 1; d >= 0; d--) {
         if (d == dim || a->shape[d] == 1) continue;
+        if (a->strides[d] == 0) return false;
         if (count == 1) *step = a->strides[d];
         else if (a->strides[d] != *step * count) return false;
         count *= a->shape[d];

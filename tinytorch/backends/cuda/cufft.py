@@ -70,7 +70,7 @@ class Plan:
         self.number = place[0]
         _fft.call("cufftSetAutoAllocation", self.number, 0)
         sizes = _fft.ffi.new("long long[1]", [p.size])  # any: with one dimension only strides and steps count
-        layout = (sizes, p.in_stride, p.in_step or 1, sizes, p.out_stride, p.out_step or 1)
+        layout = (sizes, p.in_stride or 1, p.in_step or 1, sizes, p.out_stride or 1, p.out_step or 1)  # 0: of one
         _fft.call("cufftMakePlanMany64", self.number, 1, sizes, *layout, kind, p.rows, size)
         self.work_size = size[0]
         self.run = getattr(_fft.lib, run)

@@ -22,7 +22,7 @@ def call({params}):{renamed}
 """
 _RENAMED = """
     if {other} is not LEFT_OUT:
-        {name} = either(NAME, {name!r}, {name}, call, {other})"""
+        {name} = either(NAME, {name!r}, {name}, UNGIVEN[{name!r}], {other})"""
 _NEEDED = """
     if dim is LEFT_OUT:
         return fn({before})"""
@@ -81,12 +81,14 @@ def outermost(fn, result: str = "fn({passed})", more: tuple[str, ...] = (), name
             )
         ),
     )
-    things |= {"fn": fn, "LEFT_OUT": _LEFT_OUT, "either": _either, "NAME": fn.__name__, "refuse": refuse}
+    kept = fn.__kwdefaults__ or {}
+    ungiven = dict(zip(positional[first:], defaults)) | kept
+    things |= {"fn": fn, "LEFT_OUT": _LEFT_OUT, "either": _either, "UNGIVEN": ungiven, "NAME": fn.__name__}
+    things["refuse"] = refuse
     exec(code_of(source, f"<eager public: {', '.join((*positional, *only, *more))}>"), things)
     call = functools.wraps(fn)(things["call"])
     call.__code__ = call.__code__.replace(co_name=fn.__name__)
     call.__defaults__ = defaults
-    kept = fn.__kwdefaults__ or {}
     call.__kwdefaults__ = (
         {n: kept[n] for n in only if n in kept} | dict.fromkeys(more) | dict.fromkeys(others, _LEFT_OUT)
     )
@@ -103,20 +105,11 @@ def _shown(fn, more, renamed) -> inspect.Signature:
     return signature.replace(parameters=[*signature.parameters.values(), *only])
 
 
-def _either(op: str, name: str, given, call, other):
-    """A parameter's value, given under its own name or NumPy's."""
-    if given is not _default(call, name):
+def _either(op: str, name: str, given, ungiven, other):
+    """A parameter's value, given under its own name or NumPy's; ``ungiven`` is its default."""
+    if given is not ungiven:
         raise TypeError(f"{op}(): got values for '{name}' and for '{_NUMPY_NAMES[name]}', which are the same argument")
     return other
-
-
-def _default(fn, name: str):
-    """The default of a parameter."""
-    code = fn.__code__
-    positional = code.co_varnames[: code.co_argcount]
-    if name in positional:
-        return fn.__defaults__[positional.index(name) - len(positional)]
-    return fn.__kwdefaults__[name]
 
 
 def dim_or_axis(op: str, dim, axis):

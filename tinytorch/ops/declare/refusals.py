@@ -57,8 +57,8 @@ def refuse(exc: Exception) -> None:
     if isinstance(found, dict):  # before Python 3.13 a copy, which the frame keeps, and in which is ``exc``
         found.clear()
     own = isinstance(exc, ValueError) and not NUMPYS.search(str(exc))
-    if given is None or (own and of_functional(fn)):
-        return  # PyTorch's nn.functional looks at values before its parser sees any argument
+    if given is None or (own and (of_functional(fn) or fn.op.namespace == "signal.windows")):
+        return  # PyTorch's functions in Python look at values before its parser sees any argument
     name = fn.__name__ if fn.op.namespace in ("", "nn.functional") else f"{fn.op.namespace}.{fn.__name__}"
     text = judged(fn, given)
     if text is None and isinstance(exc, OverflowError) and too_far(given):
@@ -129,6 +129,10 @@ _ASKED = {
     "reduction": None,
     "tensordot.dims": None,
     "normalize.p": None,
+    "interpolate.mode": None,
+    "lp_pool1d.norm_type": None,
+    "lp_pool2d.norm_type": None,
+    "lp_pool3d.norm_type": None,
     "normalize.eps": None,
     "diagonal.offset": "int",
     "split.split_size": "python int | Tensor | Sequence[_int]",
