@@ -31,6 +31,7 @@ OTHER_NAMES = {
     "diag": {("AsStridedScatterBackward0", "DiagEmbedBackward0")},
     "diag_embed": {("AsStridedScatterBackward0", "DiagEmbedBackward0")},
     "diagonal_scatter": {("AsStridedScatterBackward0", "DiagonalScatterBackward0")},
+    "diff": {("CloneBackward0", "CopyBackwards")},  # n=0
     "div": {("DivBackward0", "DivBackward2")},  # rounding_mode=None
     "hardshrink": {("MaskedFillBackward0", "HardshrinkBackward0")},
     "index_fill": {("IndexFillBackward0", "IndexFillBackward1")},  # a 0-d tensor
@@ -56,14 +57,17 @@ OTHER_NAMES = {
 # Operators that keep more than PyTorch's, and why.
 MORE_BYTES = {
     "__rdiv__": "a division, where PyTorch multiplies by the reciprocal",
+    "affine_grid": "a composition, where PyTorch has a kernel",
     "binary_cross_entropy_with_logits": "with pos_weight, a composition",
     "bilinear": "a composition, where PyTorch has a kernel",
     "combinations": "the places, 8 bytes each, instead of a mask",
     "F.linear_cross_entropy": "the input of cross_entropy, and what the logits of a chunk are computed from again",
     "cov": "a composition",
     "cross_entropy": "the input, which is there anyway, and two numbers a row, instead of log-probabilities",
+    "ctc_loss": "the lengths as tensors, where PyTorch has lists",
     "gaussian_nll_loss": "a mask beside the clamped variances",
     "getitem advanced": "a mask's places, 8 bytes each, so that backward need not look for them again",
+    "grid_sample": "a composition, where PyTorch has a kernel",
     "group_norm": "the normalized values, where there is a weight: its gradient is that of a product",
     "hardsigmoid": "of an expanded input, x + 3 has elements of its own",
     "index_put": "a mask's places",
@@ -71,6 +75,7 @@ MORE_BYTES = {
     "masked_scatter": "a mask's places",
     "masked_select": "a mask's places",
     "multi_margin_loss": "a composition",
+    "multilabel_margin_loss": "a composition, where PyTorch has a kernel",
     "nll_loss": "two numbers a row",
     "orgqr": "a composition, where PyTorch has a kernel",
     "ormqr": "a composition, where PyTorch has a kernel",

@@ -155,5 +155,6 @@ WITHOUT_ENTRY = {
     "is_floating_point", "is_complex", "is_conj", "is_neg", "view_as_real", "view_as_complex", "imag",
     "is_nonzero", "is_signed", "is_inference", "get_device", "resize_as_",
     "empty_permuted", "view_as_real_copy", "view_as_complex_copy",
+    "sparse_coo_tensor", "sparse_csr_tensor", "smm", "spmm", "native_batch_norm",
     "result_type", "promote_types", "can_cast", "broadcast_shapes",
 }  # fmt: skip
