@@ -2,6 +2,7 @@
 of eager mode, in every combination and on every instruction set; and the interpreter does run them together."""
 
 import contextlib
+import operator
 import pathlib
 import re
 
@@ -223,7 +224,7 @@ def test_with_reductions_and_broadcasts(shape, isa):
 @pytest.mark.parametrize("compare", COMPARISONS)
 def test_choices(compare, isa):
     """A comparison with a number and the choice by it are one step, wherever their operands stand."""
-    compare, where = getattr(tinytorch, compare), tinytorch.where
+    reflected, compare, where = getattr(operator, compare), getattr(tinytorch, compare), tinytorch.where
 
     def run():
         a, results = x * 2.0, []
@@ -231,7 +232,7 @@ def test_choices(compare, isa):
             for number in (0.0, -0.5, float("nan")):
                 chosen = (x, y, value, a, 1.5, value - x)
                 results += [where(compare(value, number), p, q) for p in chosen for q in chosen if p is not q]
-            results.append(where(compare(value, 0.25), value, value) + where(compare(0.25, value), x, value))
+            results.append(where(compare(value, 0.25), value, value) + where(reflected(0.25, value), x, value))
         return results
 
     with instruction_set(isa):

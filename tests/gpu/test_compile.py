@@ -90,8 +90,8 @@ def test_what_does_not_compile_is_reported(compiler):
 THREADS, FLAT_THREADS = 256, 128
 MANY, ONE, VALUE = 0, 1, 2  # how an input is given: kernels/cuda/host/elementwise.c
 DIMS = 16
-FLAT = struct.Struct("q8Q")
-STRIDED = struct.Struct(f"q7Qii{DIMS}q{3 * DIMS}I{4 * DIMS}qQ")
+FLAT = struct.Struct("q11Q")
+STRIDED = struct.Struct(f"q10Qii{DIMS}q{3 * DIMS}I{4 * DIMS}qQ")
 
 
 def planned(emulated, run):
@@ -149,7 +149,7 @@ def test_numbers_are_given_by_their_values(emulated):
     a = empty(64)
     plan = planned(emulated, lambda: a * 1.5)
     assert variant_of(plan)[3] == [MANY, VALUE, MANY]
-    value = FLAT.unpack(plan.arguments)[6]
+    value = FLAT.unpack(plan.arguments)[7]
     assert struct.unpack("f", struct.pack("I", value & 0xFFFFFFFF)) == (1.5,)
 
 
@@ -173,7 +173,8 @@ def test_other_layouts_are_walked(emulated):
     assert plan.grid == (1, 1, 1) and plan.block == (THREADS, 1, 1) and len(plan.arguments) == STRIDED.size
     numel, to, first, second, _, *rest = STRIDED.unpack(plan.arguments)
     assert (numel, to, first, second) == (35, out.data_ptr(), a.data_ptr(), row.data_ptr())
-    ndim, sizes, by, steps = rest[3], rest[5 : 5 + DIMS], rest[5 + DIMS : 5 + 4 * DIMS], rest[5 + 4 * DIMS :]
+    rest = rest[6:]  # after the values
+    ndim, sizes, by, steps = rest[0], rest[2 : 2 + DIMS], rest[2 + DIMS : 2 + 4 * DIMS], rest[2 + 4 * DIMS :]
     assert ndim == 2 and sizes[:2] == [7, 5]
     assert [steps[k * DIMS : k * DIMS + 2] for k in (0, 1, 2)] == [[4, 28], [20, 4], [4, 0]]
     for size, magic, shift in (by[0:3], by[3:6]):  # the division by each size, as the kernel does it

@@ -91,8 +91,6 @@ def test_read_only_memory():
 
 def test_what_is_refused():
     a = device([1.0, 2.0])
-    with pytest.raises(NotImplementedError, match="complex64"):
-        tt.as_tensor(Foreign(a, typestr="<c8", shape=(1,)))
     with pytest.raises(ValueError, match=r"strides \(-4,\) are negative"):
         tt.as_tensor(Foreign(a, strides=(-4,)))
     with pytest.raises(NotImplementedError, match="mask"):

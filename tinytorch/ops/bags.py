@@ -71,8 +71,10 @@ def _check(input, weight, offsets, mode, scale_grad_by_freq, sparse, per_sample_
     for name, t in (("input", input), ("offsets", offsets)):
         if t is not None and t.dtype.name not in ("int32", "int64"):
             raise RuntimeError(f"embedding_bag: expected {name} of int32 or int64, got {t.dtype.name}")
-    if weight._h.ndim != 2 or not weight.is_floating_point():
-        raise RuntimeError("embedding_bag: expected weight to be a matrix of a floating dtype")
+    if weight._h.ndim != 2:
+        raise ValueError(f"embedding_bag: weight has to be a 2D Tensor, but got Tensor of dimension {weight._h.ndim}")
+    if not weight.is_floating_point():
+        raise RuntimeError(f"embedding_bag: expected weight of a floating dtype, got {weight.dtype.name}")
     if per_sample_weights is not None and per_sample_weights.dtype is not weight.dtype:
         raise RuntimeError("embedding_bag: expected weight and per_sample_weights to have the same dtype")
 

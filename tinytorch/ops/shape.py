@@ -91,14 +91,14 @@ def view(self, size=None, *rest, dtype=None):
     shape = _inferred("view", ints((size, *rest)), self._h.numel)
     try:
         return _view(self, shape)
-    except RuntimeError as exc:
-        if lib.tt_error_kind() != lib.TT_DECLINED:
-            raise RuntimeError(f"view: {exc}") from None
+    except NotImplementedError as exc:  # declined
         raise RuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one dimension "
             f"spans across two contiguous subspaces). Use .reshape(...) instead. Got shape "
             f"{tuple(self.shape)}, strides {self.stride()}, wanted {shape}."
         ) from exc
+    except RuntimeError as exc:
+        raise RuntimeError(f"view: {exc}") from None
 
 
 @method

@@ -4,6 +4,7 @@ is taken for each call."""
 from __future__ import annotations
 
 import threading
+import weakref
 
 from ..cpu import error, ffi, lib
 from .binding import Library
@@ -68,6 +69,7 @@ class Plan:
         place, size = _fft.ffi.new("int *"), _fft.ffi.new("size_t *")
         _fft.call("cufftCreate", place)
         self.number = place[0]
+        weakref.finalize(self, _fft.lib.cufftDestroy, self.number).atexit = False
         _fft.call("cufftSetAutoAllocation", self.number, 0)
         sizes = _fft.ffi.new("long long[1]", [p.size])  # any: with one dimension only strides and steps count
         layout = (sizes, p.in_stride or 1, p.in_step or 1, sizes, p.out_stride or 1, p.out_step or 1)  # 0: of one
@@ -75,10 +77,6 @@ class Plan:
         self.work_size = size[0]
         self.run = getattr(_fft.lib, run)
         self.name = run
-
-    def __del__(self):
-        if hasattr(self, "number"):
-            _fft.lib.cufftDestroy(self.number)
 
     def execute(self, device: int, p, a, out, stream: int) -> None:
         """Tells the stream to do it."""

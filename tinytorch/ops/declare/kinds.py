@@ -68,9 +68,10 @@ _PARAMETERS = {
         check_invariants masked_grad is_coalesced""",
     "_int | Sequence[_int]": """hsplit.indices_or_sections vsplit.indices_or_sections dsplit.indices_or_sections
         shapes shifts split_size_or_sections split_size expand.size resize_.size repeat.repeats Tensor.reshape.shape
-        sum_to_size.size squeeze.dim logsumexp.dim Tensor.permute.dims Tensor.flip.dims Tensor.tile.dims roll.dims
-        conv1d.stride kernel_size padding dilation conv2d.stride conv3d.stride conv_transpose1d.stride
-        conv_transpose2d.stride conv_transpose3d.stride unfold.stride fold.stride output_padding fold.output_size""",
+        sum_to_size.size broadcast_to.size squeeze.dim logsumexp.dim Tensor.permute.dims Tensor.flip.dims
+        Tensor.tile.dims roll.dims conv1d.stride kernel_size padding dilation conv2d.stride conv3d.stride
+        conv_transpose1d.stride conv_transpose2d.stride conv_transpose3d.stride unfold.stride fold.stride
+        output_padding fold.output_size""",
     "_int | str | Sequence[_int]": "conv1d.padding conv2d.padding conv3d.padding",
     "_int | Sequence[_int] | None": "dim tensorsolve.dims",
     "_int | Sequence[_int] | _dtype | None": "view.size",
@@ -91,14 +92,13 @@ _PARAMETERS = {
         addcmul.value addcdiv.value histc.min histc.max arange.step range.step dist.p triplet_margin_loss.p renorm.p
         maxnorm vector_norm.ord""",
     "Number | None": "correction scatter.value dx",
-    "str": """pad_mode reduction approximate mode UPLO scatter_reduce.reduce index_reduce.reduce interpolation
-        compute_mode""",
+    "str": "pad_mode reduction approximate mode UPLO scatter_reduce.reduce index_reduce.reduce interpolation",
     "str | None": "rounding_mode norm side driver meshgrid.indexing scatter.reduce",
     "Callable[[Tensor, Tensor], Tensor] | None": "distance_function",
     "Number | str": "matrix_norm.ord",
     "Number | str | None": "norm.p cond.p norm.ord",
-    "Any": """set_.source __getitem__.key __setitem__.key data obj buffer ndarray ext_tensor indices values
-        indices_or_sections hook stream args element general_cosine.a memo protocol array context return_scalar
+    "Any": """compute_mode set_.source __getitem__.key __setitem__.key data obj buffer ndarray ext_tensor indices
+        values indices_or_sections hook stream args element general_cosine.a memo protocol array context return_scalar
         max_version dl_device tensor_contents __array__.copy __dlpack__.copy callable crow_indices col_indices""",
     "Sequence[_float] | None": "histogram.range histogramdd.range",
     "Number | Sequence[Tensor | Number] | None": "gradient.spacing",
