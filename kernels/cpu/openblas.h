@@ -66,8 +66,9 @@
     TT_BLAS_OF_COMPLEX(X, c)                                                                                           \
     TT_BLAS_OF_COMPLEX(X, z)                                                                                           \
     TT_LAPACK_REAL(X, s, float)                                                                                        \
-    TT_LAPACK_REAL(X, d, double) TT_LAPACK_COMPLEX(X, c, float) TT_LAPACK_COMPLEX(X, z, double)                        \
-        X(set_num_threads, openblas_set_num_threads, void, int n)
+    TT_LAPACK_REAL(X, d, double)                                                                                       \
+    TT_LAPACK_COMPLEX(X, c, float)                                                                                     \
+    TT_LAPACK_COMPLEX(X, z, double) X(set_num_threads, openblas_set_num_threads, void, int n)
 
 enum { ROW_MAJOR = 101, COL_MAJOR, NO_TRANS = 111, TRANS, UPPER = 121, LOWER, NON_UNIT = 131, UNIT, LEFT = 141, RIGHT };
 

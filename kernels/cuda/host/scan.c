@@ -14,7 +14,8 @@ static bool launch(int64_t key, int step, int64_t units, tt_scan_args *p) {
 }
 
 static bool scan(int op, int dtype, int acc, bool reverse, tt_scan_args *p) {
-    bool blocks = op != TT_SCAN_LOGSUMEXP && op != TT_SCAN_RECUR, warp = blocks && p->inner == 1 && p->n > SHORT && tt_itemsizes[dtype] <= 8; /* has room for so much */
+    bool blocks = op != TT_SCAN_LOGSUMEXP && op != TT_SCAN_RECUR,
+         warp = blocks && p->inner == 1 && p->n > SHORT && tt_itemsizes[dtype] <= 8; /* has room for so much */
     int64_t units = p->outer * p->inner;
     p->per = blocks ? TT_BLOCK : p->n;
     p->blocks = (p->n + p->per - 1) / p->per;
