@@ -239,6 +239,8 @@ class _Owned:
         self._raises = raises
 
     def __getattr__(self, name: str):
+        if not name.startswith("tt_"):
+            raise AttributeError(name)
         function = owned_result(Tensor, getattr(lib, name), self._raises)
         setattr(self, name, function)
         return function

@@ -353,11 +353,6 @@ def _squeeze(input, dims, dim):
 _SQUEEZE = "Node_0 if dim is None else Node_1 if {}type(dim) is not int else Node"
 
 
-def _squeezed(input, dim, *rest):
-    dims = range(input._h.ndim) if dim is None else [input._dim(d) for d in ints((dim, *rest))]
-    return _squeeze(input, tuple(dims), dim if dim is None or isinstance(dim, int) and not rest else ())
-
-
 @method
 @c_view(
     lib.tt_view_squeezed,
@@ -377,6 +372,11 @@ def squeeze(input, dim=None, *rest):
         IndexError: a dimension is out of range
     """
     return _squeezed(input, dim, *rest)
+
+
+def _squeezed(input, dim, *rest):
+    dims = range(input._h.ndim) if dim is None else [input._dim(d) for d in ints((dim, *rest))]
+    return _squeeze(input, tuple(dims), dim if dim is None or isinstance(dim, int) and not rest else ())
 
 
 @function  # noqa: F811
