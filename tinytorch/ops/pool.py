@@ -41,7 +41,7 @@ _AVG_TITLES = {
     name="max_pool",
     title=_MAX_TITLES,
     extra=("index",),
-    input=lambda g, index, input_shape, spec: _max_backward(g, index, len(spec), input_shape[-len(spec) :]),
+    input=lambda g, index, input_shape, spec, starts: _max_backward(g, index, input_shape[-len(spec) :], spec, starts),
 )
 def _max_pool(input, spec, starts, indexed):
     operands = input._h, len(spec), _flat(spec), NULL if starts is None else starts._h
@@ -51,9 +51,11 @@ def _max_pool(input, spec, starts, indexed):
     return made if indexed else (made, None)
 
 
-@primitive(name="max_pool_backward", g=lambda g, index, dims: picked(g, index, dims))
-def _max_backward(g, index, dims, sizes):
-    return owned.tt_max_pool_backward(g._h, index._h, dims, sizes)
+@primitive(name="max_pool_backward", g=lambda g, index, spec: picked(g, index, len(spec)))
+def _max_backward(g, index, sizes, spec, starts):
+    return owned.tt_max_pool_backward(
+        g._h, index._h, len(spec), sizes, _flat(spec), NULL if starts is None else starts._h
+    )
 
 
 def picked(x: Tensor, index: Tensor, dims: int) -> Tensor:
