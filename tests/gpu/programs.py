@@ -233,6 +233,14 @@ def resample():
 resample_taps = resample
 
 
+def unfold():
+    for dtype in (tt.float32, tt.bfloat16, tt.complex64):
+        F.unfold(empty(2, 3, 9, 12, dtype=dtype).requires_grad_(), 3, padding=1).backward(
+            empty(2, 27, 108, dtype=dtype)
+        )
+    F.fold(empty(2, 4, 20, dtype=tt.bool), (5, 6), 2)
+
+
 def fused():
     x, y = empty(300, 400), empty(400)
     for _ in [None] * HOT:
