@@ -241,6 +241,18 @@ def unfold():
     F.fold(empty(2, 4, 20, dtype=tt.bool), (5, 6), 2)
 
 
+def batch_norm():
+    for dtype in (tt.float32, tt.bfloat16, tt.float64):
+        x, running = empty(4, 6, 20, 30, dtype=dtype), [empty(6), empty(6)]
+        for image in (x, x.contiguous(memory_format=tt.channels_last)):
+            out = F.batch_norm(image.requires_grad_(), *running, empty(6).requires_grad_(), empty(6), True)
+            out.backward(out.detach())
+    F.batch_norm(x.requires_grad_(), empty(6), empty(6)).sum().backward()
+
+
+batch_running = batch_sums = batch_norm
+
+
 def fused():
     x, y = empty(300, 400), empty(400)
     for _ in [None] * HOT:
