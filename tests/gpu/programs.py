@@ -6,7 +6,7 @@ from tinytorch.nn import functional as F
 from tinytorch.nn.utils import clip_grad_norm_
 
 #: These look at values, and raise errors if they are wrong.
-CHECKED = {"multinomial", "counting"}
+CHECKED = {"multinomial", "counting", "sparse"}
 HOT = 4  # runs after which fused mode has had its kernels compiled
 
 
@@ -251,6 +251,13 @@ def batch_norm():
 
 
 batch_running = batch_sums = batch_norm
+
+
+def sparse():
+    places = tt.zeros(2, 5, dtype=tt.int64, device="cuda")
+    for dtype in (tt.float32, tt.float64):
+        values, dense = empty(5, dtype=dtype).requires_grad_(), empty(4, 6, dtype=dtype).requires_grad_()
+        (tt.sparse_coo_tensor(places, values, (3, 4)) @ dense).sum().backward()
 
 
 def fused():
