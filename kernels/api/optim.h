@@ -7,7 +7,6 @@
  * call counts up, or NULL. Where fresh[k] is set, a momentum starts as the gradient. flags: of TT_UPDATE_FLAGS; what the
  * numbers mean stands at the rules (kernels/scalar/optim_rules.h). Everything written has its version bumped once. -1:
  * nothing was written. */
-int tt_optimize(int rule, int flags, int n, tt_array **params, tt_array **grads, tt_array **s0, tt_array **s1,
-                tt_array **s2, tt_array **steps, const char *fresh, double lr, double lr_decay, double beta1,
-                double decay, double a, double b, double c, double root, double ahead, double eps, int maximize,
-                int writer);
+int tt_optimize(int rule, int n, tt_array **params, tt_array **grads, tt_array **s0, tt_array **s1, tt_array **s2,
+                tt_array **steps, const char *fresh, int maximize, int writer, double lr, int flags, double lr_decay,
+                double beta1, double decay, double a, double b, double c, double root, double ahead, double eps);

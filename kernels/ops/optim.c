@@ -231,10 +231,9 @@ done:
     return status;
 }
 
-int tt_optimize(int rule, int flags, int n, tt_array **params, tt_array **grads, tt_array **s0, tt_array **s1,
-                tt_array **s2, tt_array **steps, const char *fresh, double lr, double lr_decay, double beta1,
-                double decay, double a, double b, double c, double root, double ahead, double eps, int maximize,
-                int writer) {
+int tt_optimize(int rule, int n, tt_array **params, tt_array **grads, tt_array **s0, tt_array **s1, tt_array **s2,
+                tt_array **steps, const char *fresh, int maximize, int writer, double lr, int flags, double lr_decay,
+                double beta1, double decay, double a, double b, double c, double root, double ahead, double eps) {
 #define TITLE(name, title, states) title,
     static const char *const titles[] = {TT_UPDATE_RULES(TITLE)};
     request r = {.name = titles[rule],

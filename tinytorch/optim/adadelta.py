@@ -55,7 +55,7 @@ class Adadelta(ByRule):
     def numbers(self, group, lr):
         rho = group["rho"]
         flags, decay = decay_of(group, lr)
-        return {"flags": flags, "decay": decay, "b": rho, "c": 1 - rho, "eps": group["eps"]}
+        return flags, 0.0, 0.0, decay, 0.0, rho, 1 - rho, 0.0, 0.0, group["eps"]
 
     def formula(self, p, g, s, step, lr, group):
         rho, eps = group["rho"], group["eps"]

@@ -66,7 +66,7 @@ class Adagrad(ByRule):
 
     def numbers(self, group, lr):
         flags, decay = decay_of(group, lr)
-        return {"flags": flags, "decay": decay, "lr_decay": group["lr_decay"], "eps": group["eps"]}
+        return flags, group["lr_decay"], 0.0, decay, 0.0, 0.0, 0.0, 0.0, 0.0, group["eps"]
 
     def formula(self, p, g, s, step, lr, group):
         total = s["sum"] + g * g

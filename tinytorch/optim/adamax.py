@@ -56,7 +56,7 @@ class Adamax(ByRule):
     def numbers(self, group, lr):
         beta1, beta2 = group["betas"]
         flags, decay = decay_of(group, lr)
-        return {"flags": flags, "decay": decay, "beta1": beta1, "a": 1 - beta1, "b": beta2, "eps": group["eps"]}
+        return flags, 0.0, beta1, decay, 1 - beta1, beta2, 0.0, 0.0, 0.0, group["eps"]
 
     def formula(self, p, g, s, step, lr, group):
         beta1, beta2 = group["betas"]

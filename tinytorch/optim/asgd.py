@@ -56,9 +56,9 @@ class ASGD(ByRule):
             if name not in s:
                 s[name] = step_count(start, p if group["capturable"] else None)
 
-    def numbers(self, group, lr):
+    def numbers(self, group, lr, shrink, mu):
         flags, decay = decay_of(group, lr)
-        return {"flags": flags, "decay": decay}
+        return flags, 0.0, 0.0, decay, shrink, mu, 0.0, 0.0, 0.0, 0.0
 
     def update(self, group):
         params = [p for p in group["params"] if p._grad is not None]
@@ -71,7 +71,7 @@ class ASGD(ByRule):
             alike.setdefault((s["step"].item(), s["eta"].item(), s["mu"].item()), []).append(p)
         lr = float(group["lr"])
         for (step, eta, mu), same in alike.items():
-            if self.by_rule(group, same, lr=eta, a=1 - group["lambd"] * eta, b=mu):
+            if self.by_rule(group, same, eta, 1 - group["lambd"] * eta, mu):
                 for p in same:
                     s = self.state[p]
                     s["step"].fill_(step + 1)

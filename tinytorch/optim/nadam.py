@@ -65,10 +65,10 @@ class NAdam(ByRule):
         if "mu_product" not in s:
             s["mu_product"] = step_count(1.0, p if group["capturable"] else None)
 
-    def numbers(self, group, lr):
+    def numbers(self, group, lr, root, ahead):
         beta1, beta2 = group["betas"]
         flags, decay = decay_of(group, lr)
-        return {"flags": flags, "decay": decay, "a": 1 - beta1, "b": beta2, "c": 1 - beta2, "eps": group["eps"]}
+        return flags, 0.0, 0.0, decay, 1 - beta1, beta2, 1 - beta2, root, ahead, group["eps"]
 
     def update(self, group):
         params = [p for p in group["params"] if p._grad is not None]
@@ -87,9 +87,9 @@ class NAdam(ByRule):
             done = self.by_rule(
                 group,
                 [p for p, _ in members],
-                lr=lr * (1 - mu) / (1 - product),
-                ahead=-lr * following / (1 - product * following),
-                root=1 - beta2**step,
+                lr * (1 - mu) / (1 - product),
+                1 - beta2**step,
+                -lr * following / (1 - product * following),
             )
             if done:
                 for p, product in members:

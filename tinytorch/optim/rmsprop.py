@@ -67,7 +67,7 @@ class RMSprop(ByRule):
             flags |= lib.TT_MOMENTUM
         if group["centered"]:
             flags |= lib.TT_CENTERED
-        return {"flags": flags, "decay": decay, "a": momentum, "b": alpha, "c": 1 - alpha, "eps": group["eps"]}
+        return flags, 0.0, 0.0, decay, momentum, alpha, 1 - alpha, 0.0, 0.0, group["eps"]
 
     def formula(self, p, g, s, step, lr, group):
         alpha, momentum = group["alpha"], group["momentum"]

@@ -54,7 +54,7 @@ class Rprop(ByRule):
     def numbers(self, group, lr):
         smaller, larger = group["etas"]
         least, largest = group["step_sizes"]
-        return {"a": smaller, "b": larger, "c": least, "root": largest}
+        return 0, 0.0, 0.0, 0.0, smaller, larger, least, largest, 0.0, 0.0
 
     def formula(self, p, g, s, step, lr, group):
         smaller, larger = group["etas"]

@@ -26,8 +26,9 @@ class ByRule(Optimizer):
         """The names of the rule's states s0, s1, s2; None for one that it lacks with these options."""
         raise NotImplementedError
 
-    def numbers(self, group: dict, lr: float) -> dict:
-        """The rule's flags and numbers, by the names of ``tt_optimize``."""
+    def numbers(self, group: dict, lr: float, *more: float) -> tuple:
+        """The rule's flags and numbers, as ``tt_optimize`` takes them: flags, lr_decay, beta1, decay, a, b, c, root,
+        ahead, eps. ``more``: what ``by_rule`` was given."""
         raise NotImplementedError
 
     def formula(self, p: Tensor, g: Tensor, s: dict, step, lr, group: dict) -> tuple:
@@ -41,23 +42,29 @@ class ByRule(Optimizer):
             return self.by_formula(group, params)
         self.by_rule(group, params)
 
-    def by_rule(self, group: dict, params: list[Tensor], **more: float) -> bool:
-        """One C call; ``more``: numbers instead of those of ``numbers``. False where the formula took its place."""
+    def by_rule(self, group: dict, params: list[Tensor], rate: float | None = None, *more: float) -> bool:
+        """One C call. ``rate``: that of this step, if it is not the group's. False where the formula took its place."""
         states = [self.state[p] for p in params]
-        names = self.states(group)
         try:
-            handles = [NULL if name is None else [s[name]._h for s in states] for name in names]
+            handles = [NULL if name is None else [s[name]._h for s in states] for name in self.states(group)]
             steps = [s["step"]._h for s in states] if self._counted else NULL
         except KeyError:
             for p, s in zip(params, states):
                 self.begin(p, s, group)
-            return self.by_rule(group, params, **more)
+            return self.by_rule(group, params, rate, *more)
         lr = float(group["lr"])
-        numbers = {"lr": lr, **self.numbers(group, lr), **more}
-        done = optimize(self._rule, self._writer, params, handles, steps, group["maximize"], **numbers)
+        numbers = self.numbers(group, lr, *more)
+        done = self.call(group, params, handles, steps, NULL, lr if rate is None else rate, numbers)
         if not done:
             self.declined(group, params)
         return done
+
+    def call(self, group: dict, params: list[Tensor], states, steps, fresh, lr: float, numbers: tuple) -> bool:
+        """C's step, of handles of states and step counts. False where C has refused, and written nothing."""
+        hs, gs = [p._h for p in params], [p._grad._h for p in params]
+        maximize = group["maximize"]
+        done = lib.tt_optimize(self._rule, len(hs), hs, gs, *states, steps, fresh, maximize, self._writer, lr, *numbers)
+        return done >= 0
 
     def declined(self, group: dict, params: list[Tensor]) -> None:
         """C has refused the parameters, and written nothing: complex ones go by the formula, others are an error."""
@@ -114,38 +121,6 @@ def _real(t: Tensor) -> Tensor:
     return view_as_real(t) if t.is_complex() else t
 
 
-def optimize(
-    rule: int,
-    writer: int,
-    params: list[Tensor],
-    states,
-    steps,
-    maximize: bool,
-    fresh=NULL,
-    *,
-    lr: float,
-    flags: int = 0,
-    lr_decay: float = 0.0,
-    beta1: float = 0.0,
-    decay: float = 0.0,
-    a: float = 0.0,
-    b: float = 0.0,
-    c: float = 0.0,
-    root: float = 0.0,
-    ahead: float = 0.0,
-    eps: float = 0.0,
-) -> bool:
-    """One step of parameters; ``states`` and ``steps`` are handles. False where C has refused."""
-    grads = [p._grad._h for p in params]
-    return (
-        lib.tt_optimize(
-            rule, flags, len(params), [p._h for p in params], grads, *states, steps, fresh, lr, lr_decay, beta1, decay,
-            a, b, c, root, ahead, eps, maximize, writer,
-        )
-        >= 0
-    )  # fmt: skip
-
-
 def decay_of(group: dict, lr: float) -> tuple[int, float]:
     """The flag for weight decay and its number: what is added to the gradient, or left of the parameter."""
     decay = group["weight_decay"]
@@ -163,4 +138,4 @@ def refused(op: str, params) -> Exception:
     return error(op)
 
 
-__all__ = ["ByRule", "decay_of", "lib", "optimize", "refused"]
+__all__ = ["ByRule", "decay_of", "lib", "refused"]

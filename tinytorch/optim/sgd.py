@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..autograd.modes import no_grad
 from ..layouts import strided
 from .optimizer import NULL, check_options, check_rate, check_ways, empty_for, writer_number
-from .rule import ByRule, decay_of, lib, optimize, refused
+from .rule import ByRule, decay_of, lib, refused
 
 
 class SGD(ByRule):
@@ -74,20 +74,8 @@ class SGD(ByRule):
         flags, decay = decay_of(group, 0.0)
         if momentum != 0:
             flags |= lib.TT_MOMENTUM | (lib.TT_NESTEROV if group["nesterov"] else 0)
-        done = optimize(
-            lib.TT_RULE_sgd,
-            self._writer,
-            params,
-            (momenta, NULL, NULL),
-            NULL,
-            group["maximize"],
-            fresh,
-            lr=float(group["lr"]),
-            flags=flags,
-            decay=decay,
-            a=momentum,
-            b=1 - group["dampening"],
-        )
+        numbers = flags, 0.0, 0.0, decay, momentum, 1 - group["dampening"], 0.0, 0.0, 0.0, 0.0
+        done = self.call(group, params, (momenta, NULL, NULL), NULL, fresh, float(group["lr"]), numbers)
         if not done:
             return self.declined(group, params)
         if buffers is not None:
