@@ -207,6 +207,32 @@ def mul_backward():
         (a * b).backward(empty(1000).to(dtype))
 
 
+def pool():
+    for dtype in (tt.float32, tt.bfloat16, tt.float64):
+        x = empty(2, 3, 9, 12, dtype=dtype).requires_grad_()
+        for image in (x, x.contiguous(memory_format=tt.channels_last)):
+            F.max_pool2d(image, 3, 2, 1).sum().backward()
+            F.avg_pool2d(image, (4, 2)).sum().backward()
+    F.max_pool1d(empty(2, 3, 9), 2)
+    _ = F.max_pool2d(empty(2, 3, 9, 9).to(tt.uint8), 2), F.avg_pool2d(empty(2, 3, 9, 9).long(), 2)
+    F.adaptive_avg_pool3d(empty(2, 3, 9, 9, 5).requires_grad_(), (3, 2, 2)).sum().backward()
+    F.adaptive_max_pool1d(empty(2, 3, 9).requires_grad_(), 4).sum().backward()
+    F.fractional_max_pool2d(empty(2, 3, 9, 9).requires_grad_(), 2, 4).sum().backward()
+
+
+def resample():
+    for dtype in (tt.float32, tt.bfloat16, tt.float64):
+        x = empty(2, 3, 9, 12, dtype=dtype).requires_grad_()
+        for image in (x, x.contiguous(memory_format=tt.channels_last)):
+            F.interpolate(image, scale_factor=2, mode="bilinear").sum().backward()
+        F.interpolate(x, (5, 20), mode="bicubic", antialias=True).sum().backward()
+    F.interpolate(empty(2, 3, 9).requires_grad_(), 3).sum().backward()
+    F.interpolate(empty(2, 3, 9, 5, 4).requires_grad_(), (3, 7, 5), mode="trilinear").sum().backward()
+
+
+resample_taps = resample
+
+
 def fused():
     x, y = empty(300, 400), empty(400)
     for _ in [None] * HOT:
