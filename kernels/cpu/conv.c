@@ -48,6 +48,20 @@ int64_t tt_conv_tap(const tt_correlation *c, int64_t t, int64_t *index) {
     return offset;
 }
 
+void tt_conv_find_taps(const tt_correlation *c, tt_conv_taps *taps) {
+    int64_t index[TT_CONV_DIMS];
+    for (int d = 0; d < TT_CONV_DIMS; d++) {
+        const tt_conv_axis *x = &c->axis[d];
+        int64_t end = x->first + most(0, x->taps - 1) * x->spacing;
+        taps->low[d] = -least(x->first, end);
+        taps->high[d] = x->size - most(x->first, end);
+    }
+    for (int64_t t = 0; t < c->taps; t++) {
+        taps->tap[t].offset = tt_conv_tap(c, t, index);
+        for (int d = 0; d < TT_CONV_DIMS; d++) taps->tap[t].at[d] = c->axis[d].first + index[d] * c->axis[d].spacing;
+    }
+}
+
 /* The strides of an array (batch, channels, *sizes) along its last dimensions; of one with fewer, the first are 0. */
 static void last_strides(const tt_array *a, int64_t *to) {
     for (int d = 0; d < TT_CONV_DIMS; d++) {
@@ -177,7 +191,9 @@ static bool run(tt_correlation *c, const tt_conv_loops *loops, int size) {
     int64_t columns = loops->tile_columns, all = c->batch * c->places;
     if (!all) return true;
     if (c->in == 1 && c->out == 1) return run_depthwise(c, loops, size);
-    int64_t by = c->last ? columns : loops->tile_rows, packed_blocks = up(c->out, by);
+    int64_t lanes = columns / 3, vectors = up(c->out, lanes), pieces = up(vectors, 3);
+    int64_t by = c->packed_by = c->last ? up(vectors, pieces) * lanes : loops->tile_rows; /* tiles of one width */
+    int64_t packed_blocks = up(c->out, by);
     int64_t most_rows = STRIP_BYTES / (columns * size);
     c->slice = c->rows ? up(c->rows, up(c->rows, most_rows)) : 1;
     int64_t packed = 0;
@@ -189,7 +205,7 @@ static bool run(tt_correlation *c, const tt_conv_loops *loops, int size) {
     if (c->last) c->block = most(loops->tile_rows, least(128, PANEL_BYTES / (c->slice * size)) / 8 * 8);
     else c->block = columns * (c->rows * c->out * size > 2 * PANEL_BYTES ? 4 : 1);
     c->blocks = up(all, c->block);
-    int64_t unit = c->last ? columns : 4 * loops->tile_rows;
+    int64_t unit = c->last ? by : 4 * loops->tile_rows;
     c->out_block = up(c->out, unit) * unit;
     while (c->groups * c->blocks * up(c->out, c->out_block) < TASKS && c->out_block > 2 * unit)
         c->out_block = up(up(c->out_block, 2), unit) * unit;

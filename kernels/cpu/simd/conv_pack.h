@@ -4,7 +4,7 @@
 /* Blocks of `by` channels of the target: element [row][channel], 0 for channels beyond the last. */
 static void OF(pack_weight)(void *context, int64_t begin, int64_t end) {
     const tt_correlation *c = context;
-    int64_t by = c->last ? COLUMNS : TILE_ROWS, blocks = up(c->out, by), index[DIMS];
+    int64_t by = c->packed_by, blocks = up(c->out, by), index[DIMS];
     for (int64_t item = begin; item < end; item++) {
         int64_t first = item % blocks * by, n = least(by, c->out - first);
         T *to = (T *)c->packed + item * c->rows * by;
@@ -117,6 +117,18 @@ static void OF(unfold_last)(const tt_correlation *c, const T *from, int64_t chan
         }
         to += count;
         row += count;
+    }
+}
+
+/* Where channels lie next to each other: the first of `places` for each tap, or zeros; to[tap][place]. */
+static void OF(point)(const tt_correlation *c, const tt_conv_taps *taps, const T *from, const T *zeros,
+                      const tt_conv_place *places, int64_t n, const T **to, int64_t to_step) {
+    for (int64_t k = 0; k < n; k++) {
+        const tt_conv_place *p = places + k;
+        const T *at = from + p->source;
+        bool all = tt_conv_has_all(taps, p);
+        for (int64_t t = 0; t < c->taps; t++)
+            to[t * to_step + k] = all || tt_conv_has(c, taps->tap + t, p) ? at + taps->tap[t].offset : zeros;
     }
 }
 
