@@ -186,13 +186,18 @@ static bool run_depthwise(tt_correlation *c, const tt_conv_loops *loops, int siz
     return !c->failed;
 }
 
+/* The width of blocks of columns that divide so many: tiles of nearly one width, of up to three vectors. */
+static int64_t even_columns(int64_t columns, const tt_conv_loops *loops) {
+    int64_t lanes = loops->tile_columns / 3, vectors = up(columns, lanes);
+    return up(vectors, up(vectors, 3)) * lanes;
+}
+
 /* One correlation: packs the weight, and shares tasks out. */
 static bool run(tt_correlation *c, const tt_conv_loops *loops, int size) {
     int64_t columns = loops->tile_columns, all = c->batch * c->places;
     if (!all) return true;
     if (c->in == 1 && c->out == 1) return run_depthwise(c, loops, size);
-    int64_t lanes = columns / 3, vectors = up(c->out, lanes), pieces = up(vectors, 3);
-    int64_t by = c->packed_by = c->last ? up(vectors, pieces) * lanes : loops->tile_rows; /* tiles of one width */
+    int64_t by = c->packed_by = c->last ? even_columns(c->out, loops) : loops->tile_rows;
     int64_t packed_blocks = up(c->out, by);
     int64_t most_rows = STRIP_BYTES / (columns * size);
     c->slice = c->rows ? up(c->rows, up(c->rows, most_rows)) : 1;
@@ -239,6 +244,7 @@ static bool run_weight(tt_correlation *c, const tt_conv_loops *loops, int size) 
     c->slice = most(1, least(c->slice, up(all, 16) * 16));
     c->out_block = least(4, up(c->out, columns)) * columns;
     c->out_blocks = up(c->out, c->out_block);
+    c->packed_by = even_columns(least(c->out, c->out_block), loops);
     c->in_block = most(1, least(c->in, 288 / c->taps));
     c->in_block = up(c->in, up(c->in, c->in_block));
     c->in_blocks = up(c->in, c->in_block);
@@ -250,6 +256,14 @@ static bool run_weight(tt_correlation *c, const tt_conv_loops *loops, int size) 
     c->parts = most(1, least(up(TASKS / 2, tasks), depthwise && !c->last ? units : units / 4));
     c->block = most(1, up(units, c->parts)) * unit;
     c->parts = most(1, up(all, c->block));
+    int64_t enough = 4 * tt_get_num_threads(); /* tasks; the fewer, the fewer times the target is packed */
+    while (!depthwise && c->in_blocks > 1 && c->parts * (tasks / c->in_blocks) * up(c->in_blocks, 2) >= enough &&
+           c->in_block * c->taps <= 288) {
+        tasks /= c->in_blocks;
+        c->in_block *= 2;
+        c->in_blocks = up(c->in, c->in_block);
+        tasks *= c->in_blocks;
+    }
     int64_t elements = c->groups * c->out * c->rows, block = least(c->block, all);
     c->packed = NULL;
     if (c->parts > 1 && !(c->packed = tt_scratch(c->parts * elements * size))) return false;

@@ -194,8 +194,9 @@ static void OF(store_weight)(const tt_correlation *c, const T *sums, int64_t wid
 static void OF(weigh_any)(void *context, int64_t begin, int64_t end, bool last) {
     tt_correlation *c = context;
     OF(room) r;
-    int64_t all = c->batch * c->places, vectors = up(c->slice, LANES), wide = up(c->out_block, COLUMNS) * COLUMNS;
-    int64_t places = vectors * LANES, most_rows = c->in_block * c->taps, strip = places * COLUMNS;
+    int64_t all = c->batch * c->places, vectors = up(c->slice, LANES), by = c->packed_by,
+            wide = up(c->out_block, by) * by;
+    int64_t places = vectors * LANES, most_rows = c->in_block * c->taps, strip = places * by;
     if (!OF(make_room)(&r, c, places * most_rows, places * wide, most_rows * wide, places, most_rows)) {
         __atomic_store_n(&c->failed, true, __ATOMIC_RELAXED);
         return;
@@ -219,21 +220,21 @@ static void OF(weigh_any)(void *context, int64_t begin, int64_t end, bool last) 
                 OF(unfold)(c, from, channels, 0, rows, r.of, r.within, up(n, LANES), r.panel, places);
             }
             OF(pack_target)(c, target, m, r.places, n, r.packed, strip);
-            for (int64_t o = 0; o < m; o += COLUMNS) {
+            for (int64_t o = 0; o < m; o += by) {
                 OF(operands)
                 x = {.k = n,
                      .a = r.panel,
                      .a_step = most_rows,
                      .rows = r.pointers,
                      .run = n,
-                     .b = r.packed + o / COLUMNS * strip,
-                     .b_step = COLUMNS,
+                     .b = r.packed + o / by * strip,
+                     .b_step = by,
                      .kind = MATRIX,
                      .add = r.sums + o,
                      .add_step = wide,
                      .out = r.sums + o,
                      .out_step = wide};
-                OF(product)(rows, (int)least(VECTORS, up(m - o, LANES)), !last, x);
+                OF(product)(rows, (int)up(least(by, m - o), LANES), !last, x);
             }
         }
         OF(store_weight)(c, r.sums, wide, part, g, first_in, channels, first_out, m);
