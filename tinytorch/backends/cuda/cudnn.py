@@ -219,7 +219,9 @@ def memory(device: int, size: int):
     return h
 
 
-def plans(handle: Handle, operations: Sequence[Descriptor], allowed: Callable[[frozenset[int]], bool]) -> Iterator[Plan]:
+def plans(
+    handle: Handle, operations: Sequence[Descriptor], allowed: Callable[[frozenset[int]], bool]
+) -> Iterator[Plan]:
     """Plans for the graph of the operations, best first as the library guesses, of engines whose notes on their numbers
     are allowed. GraphError where the library does not know such graphs at all."""
     graph = Descriptor(OPERATIONGRAPH, [(800, HANDLE, handle.pointer), (801, BACKEND_DESCRIPTOR, *operations)])
