@@ -92,6 +92,13 @@ def conv():
     tt.conv1d(x, w).sum().backward()
 
 
+def recurrent():
+    for kind in ("RNN", "LSTM", "GRU"):
+        layer = getattr(tt.nn, kind)(3, 4, dtype=tt.float32, device="cuda")
+        layer(empty(5, 2, 3))[0].sum().backward()
+    tt.nn.RNN(3, 4, nonlinearity="relu", dtype=tt.float64, device="cuda")(empty(5, 2, 3, dtype=tt.float64))
+
+
 def _optimise(*kinds, **options):
     for kind in kinds:
         parameters = [empty(33).requires_grad_(), empty(4, 4).requires_grad_()]

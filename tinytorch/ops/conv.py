@@ -212,7 +212,7 @@ def _convolve_dimensions(n: int, op: str, input, weight, bias, *how):
 _SIZES = {1: "L", 2: "H, W", 3: "D, H, W"}
 _TAPS = {1: "K", 2: "KH, KW", 3: "KD, KH, KW"}
 _CONVOLUTION = """The convolution (cross-correlation) of ``input``, of shape (N, C, {sizes}) or (C, {sizes}), with
-    ``weight``, of shape (O, C / groups, {taps}), plus ``bias`` (O). On the CPU alone. Follows
+    ``weight``, of shape (O, C / groups, {taps}), plus ``bias`` (O). Follows
     ``torch.nn.functional.{name}``.
 
     Args:
