@@ -84,9 +84,15 @@ def _allowed(dtype: int, deterministic: bool, allow_tf32: bool):
     return refused.isdisjoint
 
 
+def _is_pointwise(p) -> bool:
+    return p.groups == 1 and max(p.taps) == 1 and max(p.padding) == 0
+
+
 def _choose(handle, p, addresses, stream, how):
     """The plan for a problem; None: there is none."""
     benchmark, limit, deterministic, allow_tf32 = how
+    if p.computed == _WEIGHT and p.dtype == lib.TT_F32 and not allow_tf32 and _is_pointwise(p):
+        return None  # the engines left are slow, and a product of matrices does it
     try:
         node = operation(p)
         if node is None:
@@ -105,7 +111,7 @@ def convolve(device: int, problem, input, weight, result, stream: int) -> int:
     handle = cudnn.handle_of(device)
     how = settings.benchmark, settings.benchmark_limit, settings.deterministic, settings.allow_tf32
     key = ffi.buffer(problem, _KEY_BYTES)[:], how
-    addresses = {k + 1: int(ffi.cast("intptr_t", a)) for k, a in enumerate((input, weight, result))}
+    addresses = {1: input, 2: weight, 3: result}
     plan = cudnn.kept_plan(handle, key, lambda: _choose(handle, problem, addresses, stream, how))
     if plan is None:
         return 1

@@ -118,8 +118,10 @@ class Descriptor:
         return [values[k] for k in range(min(count[0], room))]
 
     def get_descriptors(self, attribute: int, kind: int, room: int = 1) -> list[Descriptor]:
-        """Those of an attribute: the library fills in descriptors that it is given."""
+        """Those of an attribute, which keep this one: the library fills in descriptors that it is given."""
         made = [Descriptor(kind, finalize=False) for _ in range(room)]
+        for descriptor in made:
+            descriptor._keeps.append(self)
         values = _dnn.ffi.new("void *[]", [d.pointer for d in made])
         count = _dnn.ffi.new("int64_t *")
         _dnn.call("cudnnBackendGetAttribute", self.pointer, attribute, BACKEND_DESCRIPTOR, room, count, values)
@@ -178,7 +180,7 @@ def handle_of(device: int) -> Handle:
 class Plan:
     """How a graph is computed: an engine with its choices."""
 
-    __slots__ = ("_descriptor", "_handle", "workspace", "notes", "engine")
+    __slots__ = ("_descriptor", "_handle", "_uids", "_values", "_place", "workspace", "notes", "engine")
 
     def __init__(self, handle: Handle, config: Descriptor, notes: frozenset[int] = frozenset(), engine: int = -1):
         self._handle, self.notes, self.engine = handle, notes, engine
@@ -186,28 +188,49 @@ class Plan:
             EXECUTION_PLAN, [(400, HANDLE, handle.pointer), (401, BACKEND_DESCRIPTOR, config)]
         )
         self.workspace = self._descriptor.get(402, INT64)[0]
+        self._uids = None
+        self._place = _dnn.ffi.new("void **")
 
     def execute(self, addresses: dict[int, int], stream: int) -> None:
-        """Tells the stream to compute the graph of the tensors at these addresses, by their uids."""
+        """Tells the stream to compute the graph of the tensors at these addresses, by their uids, which are the same in
+        every call."""
         handle = self._handle
         space = memory(handle.device, self.workspace) if self.workspace else None
         try:
-            pack = Descriptor(
-                VARIANT_PACK,
-                [
-                    (1000, INT64, *addresses),
-                    (1001, VOID_PTR, *addresses.values()),
-                    (1003, VOID_PTR, int(ffi.cast("intptr_t", space.data)) if space else 0),
-                ],
-            )
             with handle.lock:
+                if self._uids is None:
+                    self._values = _dnn.ffi.new("intptr_t[]", len(addresses) + 1)
+                    self._uids = _dnn.ffi.new("int64_t[]", list(addresses))
                 if handle.stream != stream:
                     _dnn.call("cudnnSetStream", handle.pointer, stream)
                     handle.stream = stream
-                _dnn.call("cudnnBackendExecute", handle.pointer, self._descriptor.pointer, pack.pointer)
+                self._execute(addresses, int(ffi.cast("intptr_t", space.data)) if space else 0)
         finally:
             if space:
                 lib.tt_free(space)  # the stream's next work may have it
+
+    def _execute(self, addresses: dict[int, int], space: int) -> None:
+        """With the handle's lock held. A variant pack is for one call: it is made here without a Descriptor's ease."""
+        library, values, n = _dnn.lib, self._values, len(addresses)
+        for k, address in enumerate(addresses.values()):
+            values[k] = address
+        values[n] = space
+        status = library.cudnnBackendCreateDescriptor(VARIANT_PACK, self._place)
+        if status:
+            raise _dnn.error("cudnnBackendCreateDescriptor", status)
+        pack = self._place[0]
+        try:
+            status = (
+                library.cudnnBackendSetAttribute(pack, 1000, INT64, n, self._uids)
+                or library.cudnnBackendSetAttribute(pack, 1001, VOID_PTR, n, values)
+                or library.cudnnBackendSetAttribute(pack, 1003, VOID_PTR, 1, values + n)
+                or library.cudnnBackendFinalize(pack)
+                or library.cudnnBackendExecute(self._handle.pointer, self._descriptor.pointer, pack)
+            )
+            if status:
+                raise _dnn.error("cudnnBackendExecute", status)
+        finally:
+            library.cudnnBackendDestroyDescriptor(pack)
 
 
 def memory(device: int, size: int):
