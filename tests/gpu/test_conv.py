@@ -1,4 +1,4 @@
-"""Convolutions on a device: by a stand-in of cuDNN that has its interface and computes on the CPU, and by our kernel."""
+"""Convolutions on a device: by a stand-in of cuDNN that has its interface and computes here, and by our kernel."""
 
 import shutil
 import subprocess
