@@ -68,7 +68,7 @@ static tt_draw kept(double keep, uint64_t seed, uint64_t draw, const uint64_t *p
 }
 
 tt_array *tt_attention(tt_array *query, tt_array *key, tt_array *value, tt_array *mask, double scale, int causal,
-                       double keep, uint64_t seed, uint64_t draw, const uint64_t *place) {
+                       double keep, uint64_t seed, uint64_t draw, const uint64_t *place, int kernel) {
     tt_array *in[4] = {query, key, value, mask};
     TT_ON_DEVICE(NULL, op, 4, in);
     for (int k = 0; k < 4; k++)
@@ -80,6 +80,7 @@ tt_array *tt_attention(tt_array *query, tt_array *key, tt_array *value, tt_array
                            .scale = scale,
                            .causal = causal,
                            .drops = keep < 1,
+                           .kernel = kernel,
                            .draw = kept(keep, seed, draw, place)};
     if (!check(&w)) return NULL;
     int64_t shape[4] = {w.batch, w.heads, w.rows, w.out_width}, across = w.heads * w.out_width;
@@ -102,7 +103,7 @@ static tt_array *gradient_of(tt_array *a) {
 
 int tt_attention_backward(tt_array *g, tt_array *query, tt_array *key, tt_array *value, tt_array *out, tt_array *lse,
                           tt_array *mask, double scale, int causal, double keep, uint64_t seed, uint64_t draw,
-                          const uint64_t *place, tt_array **grads) {
+                          const uint64_t *place, int kernel, tt_array **grads) {
     tt_array *in[7] = {g, query, key, value, out, lse, mask};
     TT_ON_DEVICE(-1, op, 7, in);
     for (int k = 0; k < 7; k++)
@@ -120,6 +121,7 @@ int tt_attention_backward(tt_array *g, tt_array *query, tt_array *key, tt_array 
                            .scale = scale,
                            .causal = causal,
                            .drops = keep < 1,
+                           .kernel = kernel,
                            .draw = kept(keep, seed, draw, place)};
     if (!check(&w) || !fits("the result's gradient", g, query->dtype, w.batch, w.heads, w.rows, w.out_width)) return -1;
     bool ok = true;

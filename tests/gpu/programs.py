@@ -85,6 +85,13 @@ def matmul_int():
     _ = empty(50, 60, dtype=tt.int64) @ empty(60, 7, dtype=tt.int64)
 
 
+def conv():
+    for dtype in (tt.float32, tt.float64, tt.bfloat16, tt.int64):
+        _ = tt.conv2d(empty(2, 4, 8, 8, dtype=dtype), empty(6, 2, 3, 3, dtype=dtype), groups=2)
+    x, w = empty(2, 4, 8).requires_grad_(), empty(6, 4, 3).requires_grad_()
+    tt.conv1d(x, w).sum().backward()
+
+
 def _optimise(*kinds, **options):
     for kind in kinds:
         parameters = [empty(33).requires_grad_(), empty(4, 4).requires_grad_()]

@@ -233,7 +233,7 @@ _CONVOLUTION = """The convolution (cross-correlation) of ``input``, of shape (N,
     """
 _TRANSPOSED = """The transposed convolution of ``input``, of shape (N, C, {sizes}) or (C, {sizes}), with ``weight``, of
     shape (C, O / groups, {taps}), plus ``bias`` (O): each element adds its multiple of the filter to the result. It is
-    the gradient of a convolution's input. On the CPU alone. Follows ``torch.nn.functional.{name}``.
+    the gradient of a convolution's input. Follows ``torch.nn.functional.{name}``.
 
     Args:
         weight: a filter for each channel of ``input``
@@ -278,7 +278,7 @@ conv3d, conv_transpose3d = _declare(3)
 @function
 def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
     """The convolution of a batch, ``input``, of one to three dimensions, which those of ``weight`` tell; or the
-    transposed convolution. On the CPU alone. Follows ``torch.convolution``.
+    transposed convolution. Follows ``torch.convolution``.
 
     Args:
         weight: the filters

@@ -1,8 +1,11 @@
-/* Attention in tiles on a device: Note [Attention's tiles] in cuda/device/attention_tile.cuh. */
+/* Attention on a device: of half types by cuDNN (tinytorch/backends/cuda/attention.py), where it has a kernel for it, else
+ * in tiles of ours: Note [Attention's tiles] in cuda/device/attention_tile.cuh. */
 #include "backend/plain.h"
 #include "cuda/device/attention_args.h"
 #include "cuda/host/cuda.h"
 #include <limits.h>
+
+extern int tt_cuda_attend(int, int, tt_attend *, void **);
 
 #define MOST_WARPS 2 /* log */
 
@@ -105,6 +108,44 @@ static void see_packs(job *j) {
     if (packs) j->variant |= TT_ATTENTION_PACKS;
 }
 
+/* 1: the library does not do it, -1: an error. */
+static int by_library(const job *j, const tt_attention_work *w) {
+    const tt_attention_args *p = &j->p;
+    const tt_heads *of[] = {&p->query, &p->key, &p->value, &p->out, &p->g, &p->of_query, &p->of_key, &p->of_value};
+    bool may = w->kernel != TT_ATTENTION_OWN && tt_itemsizes[j->dtype] == 2 && !w->mask && !w->drops && j->heads &&
+               w->rows && w->keys && w->width && w->out_width;
+    int status = 1;
+    if (may) {
+        tt_attend a = {.batch = w->batch,
+                       .heads = w->heads,
+                       .of_keys = w->of_keys,
+                       .rows = w->rows,
+                       .keys = w->keys,
+                       .width = w->width,
+                       .out_width = w->out_width,
+                       .scale = w->scale,
+                       .dtype = j->dtype,
+                       .causal = w->causal,
+                       .backward = w->g != NULL,
+                       .align = 4};
+        void *tensors[9] = {p->query.data,    p->key.data,    p->value.data,    p->out.data, p->g.data,
+                            p->of_query.data, p->of_key.data, p->of_value.data, p->lse};
+        for (int k = 0; k < 8; k++) {
+            a.steps[k][0] = of[k]->batch, a.steps[k][1] = of[k]->head, a.steps[k][2] = of[k]->row;
+            while (tensors[k] && a.align && (intptr_t)tensors[k] % (1 << a.align)) a.align--;
+        }
+        int device = tt_device - 1;
+        TT_LEAVE_TO_PYTHON;
+        status = tt_cuda_attend(device, tt_cuda_stream(device), &a, tensors);
+        if (status < 0) tt_fail(TT_PYTHON_ERROR, "attention could not be computed");
+    }
+    if (status == 1 && w->kernel == TT_ATTENTION_LIBRARY) {
+        tt_fail(TT_RUNTIME_ERROR, "scaled_dot_product_attention: No available kernel: cuDNN has none for this call");
+        return -1;
+    }
+    return status;
+}
+
 bool tt_cuda_attention(const tt_attention_work *w) {
     job j;
     tt_plain plain[4] = {{0}};
@@ -114,7 +155,8 @@ bool tt_cuda_attention(const tt_attention_work *w) {
         tile t = {TT_FAMILY_attention, TT_ATTENTION_R_FORWARD(j.width, j.out_width, size),
                   TT_ATTENTION_C_FORWARD(j.width, j.out_width, size), true};
         see_packs(&j);
-        ok = run(&j, &t, w->rows, j.heads);
+        int status = by_library(&j, w);
+        ok = status == 0 || (status == 1 && run(&j, &t, w->rows, j.heads));
     }
     tt_plain_done(plain, 4);
     return ok;
@@ -124,8 +166,7 @@ bool tt_cuda_attention_backward(const tt_attention_work *w) {
     job j;
     tt_plain plain[5] = {{0}};
     tt_array *delta = NULL;
-    bool ok = start(&j, w, plain) && take(&j.p.g, &plain[4], w->g) &&
-              (delta = tt_cuda_temporary(j.compute, j.heads * w->rows));
+    bool ok = start(&j, w, plain) && take(&j.p.g, &plain[4], w->g);
     if (ok) {
         int size = tt_itemsizes[j.compute];
         tile query = {TT_FAMILY_attention_query, TT_ATTENTION_R_QUERY(j.width, j.out_width, size),
@@ -136,9 +177,14 @@ bool tt_cuda_attention_backward(const tt_attention_work *w) {
         for (int k = 0; k < 3; k++)
             *of[k] = (tt_heads){w->grads[k]->data, w->grads[k]->strides[0], w->grads[k]->strides[1],
                                 w->grads[k]->strides[2]};
-        j.p.delta = delta->data;
         see_packs(&j);
-        ok = run(&j, &query, w->rows, j.heads) && run(&j, &key, w->keys, j.of_keys);
+        int status = by_library(&j, w);
+        ok = status >= 0;
+        if (status == 1) {
+            ok = (delta = tt_cuda_temporary(j.compute, j.heads * w->rows));
+            if (ok) j.p.delta = delta->data;
+            ok = ok && run(&j, &query, w->rows, j.heads) && run(&j, &key, w->keys, j.of_keys);
+        }
     }
     if (delta) tt_free(delta);
     tt_plain_done(plain, 5);

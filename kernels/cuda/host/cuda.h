@@ -10,8 +10,8 @@
     X(rows_fit) X(softmax) X(norm) X(norm_weight) X(class_loss) X(class_loss_backward) X(class_targets) X(scan) \
     X(sort) X(move_indexed) X(nonzero) X(repeat_positions) X(groups) X(search) X(isin) X(extremes) X(histogram) \
     X(one_hot) X(add_at) X(join) X(rearrange) X(zero_triangle) X(random) X(dropout) X(multinomial) \
-    X(permutation) X(range) X(norms) X(scale) X(update) X(product) X(fft) X(attention) X(attention_backward) \
-    X(run_kernels)
+    X(permutation) X(range) X(norms) X(scale) X(update) X(product) X(conv) X(fft) X(attention) \
+    X(attention_backward) X(run_kernels)
 /* clang-format on */
 #define TT_DECLARE(entry) TT_ENTRY_TYPE(entry) tt_cuda_##entry;
 TT_CUDA_ENTRIES(TT_DECLARE)

@@ -6,11 +6,14 @@ Everything is a descriptor with attributes. Names and numbers are those of cudnn
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ..cpu import error, ffi, lib
+from . import libcuda
 from .binding import Library
+from .libcuda import check
 
 DECLARATIONS = """
     size_t cudnnGetVersion(void);
@@ -242,6 +245,35 @@ def plans(
                 continue  # the engine does not do it after all
             if plan.workspace <= LARGEST_WORKSPACE:
                 yield plan
+
+
+def fastest(found: Iterable[Plan], limit: int, addresses: dict[int, int], stream: int) -> Plan | None:
+    """Of the first plans, as many as ``limit``, the one that takes the least time; its results are computed too."""
+    best = None
+    for plan in itertools.islice(found, limit or None):
+        try:
+            time = min(_milliseconds(plan, addresses, stream) for _ in range(3))
+        except GraphError:
+            continue
+        if best is None or time < best[0]:
+            best = time, plan
+    return best and best[1]
+
+
+def _milliseconds(plan: Plan, addresses: dict[int, int], stream: int) -> float:
+    driver, pointer = libcuda.library(), ffi.cast("void *", stream)
+    events = [libcuda.made(driver.cuEventCreate, "making an event", 0) for _ in range(2)]
+    out = ffi.new("float *")
+    try:
+        check(driver.cuEventRecord(events[0], pointer), "recording an event")
+        plan.execute(addresses, stream)
+        check(driver.cuEventRecord(events[1], pointer), "recording an event")
+        check(driver.cuEventSynchronize(events[1]), "waiting for an event")
+        check(driver.cuEventElapsedTime(out, *events), "comparing the times of two events")
+        return out[0]
+    finally:
+        for event in events:
+            driver.cuEventDestroy_v2(event)
 
 
 def kept_plan(handle: Handle, key, make: Callable[[], object]):

@@ -1,14 +1,16 @@
-"""Attention of half types by cuDNN: the graphs that its fused kernels are found by. Forward, the scores, their mask, the
-softmax with its statistics, and the product with the values; backward, the formulas of tinytorch/ops/attention.py."""
+"""Attention of half types by cuDNN: the graphs that its fused kernels are found by. Forward, the scores, the
+mask, the softmax with its statistics and the product with the values; backward, the formulas of
+tinytorch/ops/attention.py."""
 
 from __future__ import annotations
 
 import math
 from typing import NamedTuple
 
+from .. import cudnn as settings
 from ..cpu import ffi, lib
 from . import cudnn
-from .cudnn import BACKEND_DESCRIPTOR, BOOLEAN, DATA_BOOLEAN, DATA_FLOAT, DATA_INT32, DATA_TYPE, INT64, Descriptor
+from .cudnn import BACKEND_DESCRIPTOR, DATA_BOOLEAN, DATA_FLOAT, DATA_INT32, DATA_TYPE, INT64, Descriptor
 
 # Kinds of descriptors.
 _POINTWISE, _OPERATION_POINTWISE, _MATMUL, _OPERATION_MATMUL = 0, 13, 18, 19
@@ -18,28 +20,58 @@ _ADD, _MUL, _DIV, _SUB, _EXP, _LOG, _IDENTITY = 0, 1, 6, 9, 13, 15, 21
 _GREATER_OR_EQUAL, _INDEX, _SELECT = 303, 501, 601
 _SUM, _MAX = 0, 3
 
+_KEY_BYTES = ffi.sizeof("tt_attend")
+_WRONG_TAILS = 91500  # up to this version derivatives are wrong where the last block of keys is not whole
+
 
 class Heads(NamedTuple):
-    """A tensor (N, heads, rows, columns)."""
+    """The layout of a tensor (N, heads, rows, columns)."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
 
-    def transposed(self) -> Heads:
-        """With rows and columns exchanged."""
-        (*batch, rows, cols), (*steps, row, col) = self
-        return self
+
+class Problem(NamedTuple):
+    """tt_attend of kernels/api/cuda.h, with the layouts of its tensors."""
+
+    batch: int
+    heads: int
+    of_keys: int
+    rows: int
+    keys: int
+    width: int
+    out_width: int
+    dtype: int
+    causal: bool
+    scale: float
+    query: Heads
+    key: Heads
+    value: Heads
+    out: Heads
+    g: Heads
+    grads: tuple[Heads, Heads, Heads]
+
+
+def _described(p) -> Problem:
+    query = p.batch, p.heads, p.rows, p.width
+    key, value = (p.batch, p.of_keys, p.keys, p.width), (p.batch, p.of_keys, p.keys, p.out_width)
+    out = p.batch, p.heads, p.rows, p.out_width
+    shapes = query, key, value, out, out, query, key, value
+    of = [Heads(shape, (*p.steps[k], 1)) for k, shape in enumerate(shapes)]
+    sizes = p.batch, p.heads, p.of_keys, p.rows, p.keys, p.width, p.out_width
+    return Problem(*sizes, p.dtype, bool(p.causal), p.scale, *of[:5], tuple(of[5:]))
 
 
 def _turned(x: tuple) -> tuple:
+    """With the last two exchanged."""
     return (*x[:2], x[3], x[2])
 
 
-def _dense(*shape: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _dense(*shape: int) -> Heads:
     strides = [1]
     for size in shape[:0:-1]:
         strides.insert(0, strides[0] * size)
-    return shape, tuple(strides)
+    return Heads(shape, tuple(strides))
 
 
 class _Graph:
@@ -122,9 +154,9 @@ def _forward(p):
     return graph, (q, k, v, o, s)
 
 
-def _backward(p, whole: bool):
-    """... and of query, key, value, out, lse, g, the three gradients, delta and, unless ``whole``, the sums of the
-    gradient of the queries. ``whole``: with memory for all scores, and in an order that is always the same."""
+def _backward(p):
+    """... and of query, key, value, out, lse, g, the three gradients, delta, and the sums that become the gradient of
+    the queries."""
     graph = _Graph()
     dtype = cudnn.DATA_TYPES[p.dtype]
     n, h, rows, keys = shape = p.batch, p.heads, p.rows, p.keys
@@ -157,9 +189,6 @@ def _backward(p, whole: bool):
     _onto_heads(graph, p, of_key, across, query, dtype, p.width)
 
     straight = graph.reshape(graph.virtual(p.key.shape, dtype, p.key.strides), key)
-    if whole:
-        graph.product(of_query, slopes, straight)
-        return graph, (q, k, v, o, s, g_, dq, dk, dv, d)
     a, sums = graph.tensor(DATA_FLOAT, *_dense(n, h, rows, p.width))
     graph.product(sums, slopes, straight)
     graph.pointwise(_IDENTITY, of_query, sums)
@@ -173,3 +202,64 @@ def _onto_heads(graph: _Graph, p, out, a, b, dtype: int, width: int) -> None:
     else:
         each = graph.product(graph.virtual((p.batch, p.heads, p.keys, width), dtype), a, b)
         graph.reduction(out, _SUM, each)
+
+
+def _allowed(notes: frozenset[int]) -> bool:
+    return not settings.deterministic or cudnn.NONDETERMINISTIC not in notes
+
+
+class Plan(NamedTuple):
+    """A plan, the uids of the tensors in their order, and by uid the numbers that the graph has."""
+
+    plan: cudnn.Plan
+    uids: tuple[int, ...]
+    values: dict[int, object]
+
+
+def _choose(handle, p, backward: bool) -> Plan | None:
+    """How a problem is solved; None: the library has nothing for it."""
+    try:
+        graph, uids = _backward(p) if backward else _forward(p)
+        found = next(cudnn.plans(handle, graph.operations, _allowed), None)
+    except cudnn.GraphError:
+        return None
+    return found and Plan(found, uids, graph.values)
+
+
+def _is_for_library(p) -> bool:
+    """Packs of 16 bytes, no row for several heads, and not what a version is known to do wrong."""
+    steps = [step for k in range(8 if p.backward else 4) for step in p.steps[k]]
+    if p.align < 4 or (p.width | p.out_width) % 8 or any(step % 8 for step in steps) or 0 in steps:
+        return False
+    if p.rows == p.keys == 1:
+        return False
+    return not p.backward or p.keys % 128 == 0 or cudnn.version() > _WRONG_TAILS
+
+
+def attend(device: int, problem, tensors, stream: int) -> int:
+    """Attention or its derivative, as tt_attend in kernels/api/cuda.h describes it, on the device whose context is
+    current; ``tensors``: query, key, value, the result, its gradient and theirs, and the logarithms of sums. 1: not by
+    cuDNN."""
+    if not settings.enabled or not _is_for_library(problem):
+        return 1
+    backward = bool(problem.backward)
+    handle = cudnn.handle_of(device)
+    key = "attention", ffi.buffer(problem, _KEY_BYTES)[:]
+    found = cudnn.kept_plan(handle, key, lambda: _choose(handle, _described(problem), backward))
+    if found is None:
+        return 1
+    given = [int(ffi.cast("intptr_t", tensors[k])) for k in range(9)]
+    addresses = given[:4] + given[8:]
+    own = []
+    if backward:
+        rows = problem.batch * problem.heads * problem.rows
+        own = [cudnn.memory(device, 4 * rows * n) for n in (1, problem.width)]
+        addresses += given[4:8] + [int(ffi.cast("intptr_t", h.data)) for h in own]
+    try:
+        by_uid = dict(zip(found.uids, addresses, strict=True))
+        by_uid.update((uid, int(ffi.cast("intptr_t", value))) for uid, value in found.values.items())
+        found.plan.execute(by_uid, stream)
+    finally:
+        for h in own:
+            lib.tt_free(h)  # the stream's next work may have it
+    return 0
