@@ -258,3 +258,22 @@ def fused():
         with tt.fuse():
             _ = ((x.half() + 1) * 2).sum(0)
         tt.fuse.wait()
+
+
+def _attention(dtype=tt.float32, width=16, out_width=24, rows=40, keys=70, **how):
+    sizes = (2, 4, rows, width), (2, 2, keys, width), (2, 2, keys, out_width)
+    q, k, v = (empty(*size, dtype=dtype).requires_grad_() for size in sizes)
+    out = F.scaled_dot_product_attention(q, k, v, enable_gqa=True, **how)
+    out.backward(empty(*out.shape, dtype=dtype))
+
+
+def attention():
+    for dtype in tt.float32, tt.float64, tt.bfloat16:
+        for width in 64, 96, 256:
+            _attention(dtype, width, width)
+    _attention(dropout_p=0.5, is_causal=True)
+    _attention(width=15, attn_mask=empty(40, 70))
+    _attention(attn_mask=empty(40, 70, dtype=tt.bool))
+
+
+attention_query = attention_key = attention
