@@ -157,7 +157,7 @@ def rowsort():
 
 
 def sorted():
-    _ = empty(100_000).sort(), empty(3, 50_000, dtype=tt.float16).sort(1)
+    _ = empty(5000, 3).sort(0), empty(100_000).mode(), empty(50_000, 3, dtype=tt.float16).sort(0)
 
 
 def select():

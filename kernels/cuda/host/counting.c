@@ -99,11 +99,12 @@ static bool group(const tt_group_args *p, int op, int dtype, int64_t n) {
 /* Sorts rows by their columns, from the last on: s->order. */
 static bool sort_columns(tt_radix_sort *s, tt_group_args *p, int dtype, int bits) {
     for (p->column = p->width - 1; p->column >= 0; p->column--) {
+        if (!tt_radix_sort_room(s)) return false;
         p->keys_out = s->keys->data;
-        p->order = s->ordered ? (uint32_t *)s->order->data : NULL;
-        if (!group(p, COLUMN, dtype, p->n) || !tt_radix_sort_keys(s, bits)) return false;
+        p->order = s->numbers ? (uint32_t *)s->numbers->data : NULL;
+        if (!group(p, COLUMN, dtype, p->n) || !tt_radix_sort_keys(s, bits, 0)) return false;
     }
-    p->order = s->ordered ? (uint32_t *)s->order->data : NULL;
+    p->order = s->numbers ? (uint32_t *)s->numbers->data : NULL;
     return true;
 }
 
@@ -156,9 +157,10 @@ tt_array *tt_cuda_groups(const tt_array *x, int64_t n, int64_t width, bool conse
     }
     bool done = tt_radix_sort_begin(&s, n, item == 8) && (heads = tt_cuda_temporary(TT_BOOL, n));
     if (done && width == 1) {
-        done = make_keys(x, n, s.keys->data) && (consecutive || tt_radix_sort_keys(&s, 8 * item));
-        p.keys = s.keys->data;
-        p.order = s.ordered ? (uint32_t *)s.order->data : NULL;
+        if (consecutive) done = tt_radix_sort_room(&s) && make_keys(x, n, s.keys->data);
+        else done = tt_radix_sort_elements(&s, x->data, x->dtype, false, 0, NULL, NULL);
+        if (done) p.keys = s.keys->data;
+        p.order = s.numbers ? (uint32_t *)s.numbers->data : NULL;
     } else if (done) {
         done = (table = tt_cuda_temporary(dtype, n * width)) && make_keys(x, n * width, table->data);
         if (done) p.keys = table->data;
@@ -192,10 +194,10 @@ bool tt_cuda_search(const void *sorted, const void *values, const int64_t *order
 
 bool tt_cuda_isin(tt_array *among, const void *values, bool invert, tt_array *out) {
     tt_radix_sort s = {.n = 0};
-    bool done = tt_radix_sort_begin(&s, among->numel, true) && make_keys(among, among->numel, s.keys->data) &&
-                tt_radix_sort_keys(&s, 64);
+    bool done = tt_radix_sort_begin(&s, among->numel, true) &&
+                tt_radix_sort_elements(&s, among->data, among->dtype, false, 0, NULL, NULL);
     if (done) {
-        tt_search_args p = {.sorted = s.keys->data,
+        tt_search_args p = {.sorted = s.keys ? s.keys->data : NULL,
                             .values = values,
                             .out = out->data,
                             .n = among->numel,
