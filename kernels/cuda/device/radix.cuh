@@ -21,7 +21,7 @@
 #define TT_ITEMS (TT_KEY_BITS == 64 ? 12 : 18)
 #define TT_TILE (TT_THREADS * TT_ITEMS)
 #define TT_WARPS (TT_THREADS / 32)
-#define TT_ROW_PASSES 4
+#define TT_BACK 8 /* tiles looked at at once */
 
 static TT_DEVICE sort_key key_at(const TT_ARGS &p, int64_t i) {
     const stored x = ((const stored *)p.in)[i];
@@ -37,20 +37,6 @@ static TT_DEVICE uint32_t row_digit(const TT_ARGS &p, uint32_t number, int pass)
 #if TT_OP == TT_COUNTS_KEYS
 #define TT_AT_ONCE 4
 #define TT_KEY_PASSES (TT_KEY_BITS / 8)
-
-/* Equal digits that a thread meets one after the other, which reach shared memory together: many keys have bytes that
- * are the same in all of them. */
-struct run {
-    uint32_t digit, many;
-    TT_DEVICE void count(uint32_t *counts, uint32_t next) {
-        if (next != digit && many) {
-            atomicAdd(&counts[digit], many);
-            many = 0;
-        }
-        digit = next;
-        many++;
-    }
-};
 
 /* What each pass does: which digits have been counted says whether it moves anything. A pass reads the input (0) or
  * what an earlier one has made in keys[0] (1) or [1] (2), bits 0-1, and makes keys[0] or [1], likewise bits 2-3; bit 4: it
@@ -82,7 +68,6 @@ extern "C" __global__ void __launch_bounds__(TT_THREADS) tt_kernel(const __grid_
     for (int i = threadIdx.x; i < p.passes * 256; i += TT_THREADS) counts[i >> 8][i & 255] = 0;
     __syncthreads();
     const int64_t first = (int64_t)blockIdx.x * TT_THREADS + threadIdx.x, step = (int64_t)gridDim.x * TT_THREADS;
-    run keys[TT_KEY_PASSES] = {}, rows[TT_ROW_PASSES] = {};
     for (int64_t begin = first; begin < p.n; begin += TT_AT_ONCE * step) {
         sort_key key[TT_AT_ONCE];
         uint32_t number[TT_AT_ONCE];
@@ -98,19 +83,10 @@ extern "C" __global__ void __launch_bounds__(TT_THREADS) tt_kernel(const __grid_
             if (begin + u * step >= p.n) continue;
 #pragma unroll
             for (int d = 0; d < TT_KEY_PASSES; d++)
-                if (d < p.key_passes) keys[d].count(counts[d], key_digit(key[u], d));
-#pragma unroll
-            for (int d = 0; d < TT_ROW_PASSES; d++)
-                if (p.key_passes + d < p.passes)
-                    rows[d].count(counts[p.key_passes + d], row_digit(p, number[u], p.key_passes + d));
+                if (d < p.key_passes) atomicAdd(&counts[d][key_digit(key[u], d)], 1u);
+            for (int d = p.key_passes; d < p.passes; d++) atomicAdd(&counts[d][row_digit(p, number[u], d)], 1u);
         }
     }
-#pragma unroll
-    for (int d = 0; d < TT_KEY_PASSES; d++)
-        if (keys[d].many) atomicAdd(&counts[d][keys[d].digit], keys[d].many);
-#pragma unroll
-    for (int d = 0; d < TT_ROW_PASSES; d++)
-        if (rows[d].many) atomicAdd(&counts[p.key_passes + d][rows[d].digit], rows[d].many);
     const int64_t states = (p.n + TT_TILE - 1) / TT_TILE * 256;
     for (int64_t i = first; i < states; i += step) {
         if (TT_VARIANT & 4) ((uint64_t *)p.states[0])[i] = 0;
@@ -223,12 +199,21 @@ extern "C" __global__ void __launch_bounds__(TT_THREADS, 2) tt_kernel(const __gr
     }
     if (threadIdx.x < 256) {
         state before = 0;
-        for (int64_t t = tile - 1; t >= 0;) {
-            const state found = *(volatile state *)(states + t * 256 + threadIdx.x);
-            if (!(found & (TT_OWN | TT_SUM))) continue;
-            before += found & (TT_OWN - 1);
-            if (found & TT_SUM) break;
-            t--;
+        int64_t t = tile - 1;
+        for (bool known = tile == 0; !known;) {
+            state found[TT_BACK];
+#pragma unroll
+            for (int k = 0; k < TT_BACK; k++)
+                found[k] = t >= k ? *(volatile state *)(states + (t - k) * 256 + threadIdx.x) : TT_SUM;
+            bool goes_on = true;
+#pragma unroll
+            for (int k = 0; k < TT_BACK; k++) {
+                goes_on = goes_on && !known && found[k] & (TT_OWN | TT_SUM);
+                if (!goes_on) continue;
+                before += found[k] & (TT_OWN - 1);
+                known = found[k] & TT_SUM;
+                t--;
+            }
         }
         if (tile) *(volatile state *)(states + tile * 256 + threadIdx.x) = TT_SUM | (before + many);
         target[threadIdx.x] = p.counts[p.pass * 256 + threadIdx.x] + (uint32_t)before - here;
