@@ -185,6 +185,10 @@ def search():
     _ = tt.searchsorted(empty(99), empty(7)), tt.isin(empty(99), empty(50))
 
 
+def distinct():
+    _ = empty(9000).unique(), empty(5000, dtype=tt.float64).unique_consecutive()
+
+
 def counting():
     _ = tt.zeros(99, dtype=tt.int64, device="cuda").bincount(minlength=5), empty(99).histc(9, 0, 1)
 

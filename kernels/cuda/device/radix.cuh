@@ -6,7 +6,7 @@
  * the sums up to them. Tiles are numbered as blocks start, so that a tile never waits for one that has not.
  *
  * TT_OP: of the numbers below. TT_D0: the elements' dtype. The variant: bit 0 descending, 1 keys as they are (of i32 or
- * i64), 2 states of 64 bits: of 32 they count up to 2^30. */
+ * i64), 2 states of 64 bits: of 32 they count up to 2^30; 3 without numbers. */
 #pragma once
 #define TT_DESCENDING (TT_VARIANT & 1)
 #include "cuda/device/block_sums.cuh"
@@ -21,6 +21,7 @@
 #define TT_ITEMS (TT_KEY_BITS == 64 ? 12 : 18)
 #define TT_TILE (TT_THREADS * TT_ITEMS)
 #define TT_WARPS (TT_THREADS / 32)
+#define TT_NUMBERED (!(TT_VARIANT & 8))
 #define TT_BACK 8 /* tiles looked at at once */
 
 static TT_DEVICE sort_key key_at(const TT_ARGS &p, int64_t i) {
@@ -40,7 +41,7 @@ static TT_DEVICE uint32_t row_digit(const TT_ARGS &p, uint32_t number, int pass)
 
 /* What each pass does: which digits have been counted says whether it moves anything. A pass reads the input (0) or
  * what an earlier one has made in keys[0] (1) or [1] (2), bits 0-1, and makes keys[0] or [1], likewise bits 2-3; bit 4: it
- * is the last. 0: nothing. */
+ * is the last; 5: which states it uses. 0: nothing. */
 static TT_DEVICE void plan(const TT_ARGS &p) {
     __shared__ bool moves[TT_RADIX_PASSES];
     for (int pass = 0; pass < p.passes; pass++) {
@@ -53,13 +54,13 @@ static TT_DEVICE void plan(const TT_ARGS &p) {
     }
     __syncthreads();
     if (threadIdx.x) return;
-    uint32_t *plans = p.counts + p.passes * 257 + 1, left = 0, source = 0;
+    uint32_t *plans = p.counts + p.passes * 257 + 1, left = 0, source = 0, number = 0;
     for (int pass = 0; pass < p.passes; pass++) left += moves[pass];
     if (!left) moves[0] = left = 1;
     for (int pass = 0; pass < p.passes; pass++) {
         const uint32_t target = left & 1 ? 1 : 2;
-        plans[pass] = moves[pass] ? source | target << 2 | (left == 1) << 4 : 0;
-        if (moves[pass]) source = target, left--;
+        plans[pass] = moves[pass] ? source | target << 2 | (left == 1) << 4 | (number & 1) << 5 : 0;
+        if (moves[pass]) source = target, left--, number++;
     }
 }
 
@@ -109,19 +110,6 @@ typedef uint32_t state;
 #define TT_OWN ((state)1 << (8 * sizeof(state) - 2)) /* the tile's own count */
 #define TT_SUM ((state)2 << (8 * sizeof(state) - 2)) /* with those of all tiles before it */
 
-/* The element whose key it is, if only one is. */
-static TT_DEVICE stored element_of(const TT_ARGS &p, sort_key key, uint32_t number) {
-    if (TT_DESCENDING) key ^= TT_KEY_ONES;
-#if TT_FLOATING
-    if (key == TT_KEY_ONES || key == TT_SIGN) return ((const stored *)p.in)[number]; /* NaN, zero */
-    return (stored)(key & TT_SIGN ? key ^ TT_SIGN : key ^ TT_KEY_ONES);
-#elif !TT_IS(TT_D0, b8) && !TT_IS(TT_D0, u8)
-    return (stored)(key ^ TT_SIGN);
-#else
-    return (stored)key;
-#endif
-}
-
 extern "C" __global__ void __launch_bounds__(TT_THREADS, 2) tt_kernel(const __grid_constant__ TT_ARGS p) {
     TT_DYNAMIC_SHARED(
         room); /* of the sorted tile; before that [TT_WARPS][256], how many of a digit a warp has seen, then
@@ -131,13 +119,13 @@ extern "C" __global__ void __launch_bounds__(TT_THREADS, 2) tt_kernel(const __gr
     __shared__ uint32_t start[256], target[256], taken;
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     const uint32_t plan = p.counts[p.passes * 257 + 1 + p.pass];
-    state *const states = (state *)p.states[p.pass & 1];
+    if (!plan) return;
+    state *const states = (state *)p.states[plan >> 5];
     if (threadIdx.x == 0) taken = atomicAdd(&p.counts[p.passes * 256 + p.pass], 1u);
     for (int i = threadIdx.x; i < TT_WARPS * 256; i += TT_THREADS) seen[i] = 0;
     __syncthreads();
     const int64_t tile = taken, begin = tile * TT_TILE, mine = begin + warp * (32 * TT_ITEMS) + lane;
-    if (threadIdx.x < 256) ((state *)p.states[~p.pass & 1])[tile * 256 + threadIdx.x] = 0; /* for the next pass */
-    if (!plan) return;
+    if (threadIdx.x < 256) ((state *)p.states[~(plan >> 5) & 1])[tile * 256 + threadIdx.x] = 0; /* for the next pass */
     const int many_here = p.n - begin < TT_TILE ? (int)(p.n - begin) : TT_TILE;
     const bool by_key = p.pass < p.key_passes;
     sort_key key[TT_ITEMS];
@@ -148,12 +136,13 @@ extern "C" __global__ void __launch_bounds__(TT_THREADS, 2) tt_kernel(const __gr
 #pragma unroll
         for (int u = 0; u < TT_ITEMS; u++) key[u] = mine + u * 32 < p.n ? from[mine + u * 32] : ~(sort_key)0;
 #pragma unroll
-        for (int u = 0; u < TT_ITEMS; u++) number[u] = mine + u * 32 < p.n ? of[mine + u * 32] : 0;
+        for (int u = 0; u < TT_ITEMS; u++) number[u] = TT_NUMBERED && mine + u * 32 < p.n ? of[mine + u * 32] : 0;
     } else {
 #pragma unroll
         for (int u = 0; u < TT_ITEMS; u++) key[u] = mine + u * 32 < p.n ? key_at(p, mine + u * 32) : ~(sort_key)0;
 #pragma unroll
-        for (int u = 0; u < TT_ITEMS; u++) number[u] = mine + u * 32 < p.n ? number_at(p, mine + u * 32) : 0;
+        for (int u = 0; u < TT_ITEMS; u++)
+            number[u] = TT_NUMBERED && mine + u * 32 < p.n ? number_at(p, mine + u * 32) : 0;
     }
     /* Those of each digit are numbered, in order. What is beyond the last element has the last digit. */
 #pragma unroll
@@ -195,7 +184,7 @@ extern "C" __global__ void __launch_bounds__(TT_THREADS, 2) tt_kernel(const __gr
 #pragma unroll
     for (int u = 0; u < TT_ITEMS; u++) {
         keys[at[u]] = key[u];
-        numbers[at[u]] = number[u];
+        if (TT_NUMBERED) numbers[at[u]] = number[u];
     }
     if (threadIdx.x < 256) {
         state before = 0;
@@ -225,14 +214,14 @@ extern "C" __global__ void __launch_bounds__(TT_THREADS, 2) tt_kernel(const __gr
 #pragma unroll 4
     for (int t = threadIdx.x; t < many_here; t += TT_THREADS) {
         const sort_key k = keys[t];
-        const uint32_t n = numbers[t],
+        const uint32_t n = TT_NUMBERED ? numbers[t] : 0,
                        to = target[by_key ? key_digit(k, p.pass) : row_digit(p, n, p.pass)] + (uint32_t)t;
         if (delivers) {
-            ((stored *)p.values)[to] = element_of(p, k, n);
+            ((stored *)p.values)[to] = tt_shares_key(k) ? ((const stored *)p.in)[n] : tt_element_of(k);
             p.places[to] = n - (p.row_length ? (int64_t)tt_quotient(n, p.row) * p.row_length : 0);
         } else {
             out[to] = k;
-            out_numbers[to] = n;
+            if (TT_NUMBERED) out_numbers[to] = n;
         }
     }
 }

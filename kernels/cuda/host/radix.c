@@ -6,6 +6,7 @@ enum { COUNT, SWEEP };
 #define DESCENDING 1
 #define RAW 2
 #define LONG 4
+#define BARE 8
 #define THREADS 384
 #define MOST_BLOCKS 528 /* that count: four for each of an H200's processors */
 #define STATES ((int64_t)1 << 30) /* from so many elements on, states of tiles have 64 bits */
@@ -35,7 +36,7 @@ static bool launch(const tt_radix_args *p, int dtype, int variant, bool wide) {
     if (!TT_LAUNCH(tt_key(TT_FAMILY_radix, COUNT, variant, dtype, 0, 0, 0, 0), blocks, 1, THREADS, 0, q)) return false;
     for (; q.pass < q.passes; q.pass++)
         if (!TT_LAUNCH(tt_key(TT_FAMILY_radix, SWEEP, variant, dtype, 0, 0, 0, 0), tiles, 1, THREADS,
-                       tile * (wide ? 12 : 8), q))
+                       tile * (wide ? 8 : 4) + (variant & BARE ? 0 : tile * 4), q))
             return false;
     return true;
 }
@@ -58,7 +59,8 @@ static bool sort(tt_radix_sort *s, tt_radix_args *p, int dtype, int variant, int
     bool needs = !p->values || p->passes > 1, done = (made[4] = tt_full_now(TT_I32, 1, &counts, TT_KIND_INT, 0, 0)) &&
                                                      (made[5] = tt_cuda_temporary(TT_I32, tiles * 512 * words));
     for (int k = 0; done && needs && k < 2; k++)
-        done = (made[k] = tt_cuda_temporary(key, s->n)) && (made[2 + k] = tt_cuda_temporary(TT_I32, s->n));
+        done = (made[k] = tt_cuda_temporary(key, s->n)) &&
+               (variant & BARE || (made[2 + k] = tt_cuda_temporary(TT_I32, s->n)));
     if (done) {
         for (int k = 0; k < 2; k++) {
             p->keys[k] = made[k] ? made[k]->data : NULL;
@@ -83,6 +85,11 @@ static bool sort(tt_radix_sort *s, tt_radix_args *p, int dtype, int variant, int
 bool tt_radix_sort_keys(tt_radix_sort *s, int bits, int64_t row) {
     tt_radix_args p = {.in = s->keys->data};
     return sort(s, &p, s->wide ? TT_I64 : TT_I32, RAW, bits, row);
+}
+
+bool tt_radix_sort_alone(tt_radix_sort *s, const void *in, int dtype) {
+    tt_radix_args p = {.in = in};
+    return sort(s, &p, dtype, BARE, 8 * tt_itemsizes[dtype], 0);
 }
 
 bool tt_radix_sort_elements(tt_radix_sort *s, const void *in, int dtype, bool descending, int64_t row, void *values,

@@ -18,4 +18,6 @@ bool tt_radix_sort_keys(tt_radix_sort *s, int bits, int64_t row);
 /* By contiguous elements; if `values`, those and their places in their rows are all that is made. */
 bool tt_radix_sort_elements(tt_radix_sort *s, const void *in, int dtype, bool descending, int64_t row, void *values,
                             int64_t *places);
+/* Their keys, without numbers. */
+bool tt_radix_sort_alone(tt_radix_sort *s, const void *in, int dtype);
 void tt_radix_sort_end(tt_radix_sort *s);
