@@ -171,7 +171,7 @@ def rowsort():
 
 
 def sorted():
-    _ = empty(100_000).sort(), empty(3, 50_000, dtype=tt.float16).sort(1)
+    _ = empty(5000, 3).sort(0), empty(100_000).mode(), empty(50_000, 3, dtype=tt.float16).sort(0)
 
 
 def select():
@@ -197,6 +197,10 @@ def groups():
 
 def search():
     _ = tt.searchsorted(empty(99), empty(7)), tt.isin(empty(99), empty(50))
+
+
+def distinct():
+    _ = empty(9000).unique(), empty(5000, dtype=tt.float64).unique_consecutive()
 
 
 def counting():
