@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tinytorch as tt
+from gpu import emulator
 from tinytorch.backends import cudnn as settings
 from tinytorch.backends.cuda import binding, convolution, cudnn
 
@@ -159,7 +160,7 @@ def test_engines_that_make_no_plan(fake):
 def test_workspace(fake):
     fake.fake_workspace = 1000
     assert convolve().sum().item() == 2 * 16 * 18
-    fake.fake_workspace = cudnn.LARGEST_WORKSPACE + 1
+    fake.fake_workspace = emulator.ARENA + 1  # more than there is: by our kernel
     assert convolve(2).sum().item() == 2 * 2 * 16 * 18
     assert executed(fake) == [1, 0, 0]
 
@@ -195,6 +196,11 @@ def test_a_missing_library_is_named(emulated, monkeypatch):
     assert settings.version() is None and not settings.is_available()
     monkeypatch.setattr(settings, "enabled", False)
     assert convolve().sum().item() == 2 * 16 * 18
+
+
+def test_operands_of_two_devices(gpu):
+    with pytest.raises(RuntimeError, match="convolution: .*on the same device"):
+        tt.conv1d(tt.ones(1, 2, 5, device="cuda"), tt.ones(3, 2, 2))
 
 
 def test_settings_have_types():

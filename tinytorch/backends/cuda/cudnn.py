@@ -10,7 +10,7 @@ import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from ..cpu import error, ffi, lib
+from ..cpu import OutOfMemoryError, error, ffi, lib
 from . import libcuda
 from .binding import Library
 from .libcuda import check
@@ -79,7 +79,7 @@ TENSOR_CORE, DOWN_CONVERT_INPUTS, REDUCED_PRECISION_REDUCTION, FFT, NONDETERMINI
 HEUR_MODE_FALLBACK, HEUR_MODE_A = 2, 3
 _MOST_ENGINES = 64
 _PLANS = 4096  # kept for a device
-LARGEST_WORKSPACE = 1 << 30
+NO_LIMIT = 1 << 62
 
 
 class Descriptor:
@@ -246,10 +246,13 @@ def memory(device: int, size: int):
 
 
 def plans(
-    handle: Handle, operations: Sequence[Descriptor], allowed: Callable[[frozenset[int]], bool]
+    handle: Handle,
+    operations: Sequence[Descriptor],
+    allowed: Callable[[frozenset[int]], bool],
+    most_workspace: int = NO_LIMIT,
 ) -> Iterator[Plan]:
     """Plans for the graph of the operations, best first as the library guesses, of engines whose notes on their numbers
-    are allowed. GraphError where the library does not know such graphs at all."""
+    are allowed, and which need no more bytes to work in. GraphError where the library does not know such graphs."""
     graph = Descriptor(OPERATIONGRAPH, [(800, HANDLE, handle.pointer), (801, BACKEND_DESCRIPTOR, *operations)])
     for mode in (HEUR_MODE_A, HEUR_MODE_FALLBACK):
         try:
@@ -266,7 +269,7 @@ def plans(
                 plan = Plan(handle, config, notes, engine.get(1301, INT64)[0])
             except GraphError:
                 continue  # the engine does not do it after all
-            if plan.workspace <= LARGEST_WORKSPACE:
+            if plan.workspace <= most_workspace:
                 yield plan
 
 
@@ -276,11 +279,18 @@ def fastest(found: Iterable[Plan], limit: int, addresses: dict[int, int], stream
     for plan in itertools.islice(found, limit or None):
         try:
             time = min(_milliseconds(plan, addresses, stream) for _ in range(3))
-        except GraphError:
+        except (GraphError, OutOfMemoryError):
             continue
         if best is None or time < best[0]:
             best = time, plan
     return best and best[1]
+
+
+def is_capturing(stream: int) -> bool:
+    """Is what the stream is told recorded as a graph? Then nothing can be timed."""
+    status = ffi.new("int *")
+    check(libcuda.library().cuStreamIsCapturing(ffi.cast("void *", stream), status), "asking a stream")
+    return status[0] != 0
 
 
 def _milliseconds(plan: Plan, addresses: dict[int, int], stream: int) -> float:
@@ -302,11 +312,15 @@ def _milliseconds(plan: Plan, addresses: dict[int, int], stream: int) -> float:
 def kept_plan(handle: Handle, key, make: Callable[[], object]):
     """What ``make`` gave for the problem when it was met first; ``key`` holds all that it depends on."""
     found = handle.plans.get(key, handle)  # the handle: there is none, which a None may be
-    if found is handle:
-        if len(handle.plans) >= _PLANS:
-            handle.plans.clear()
-        found = handle.plans[key] = make()
-    return found
+    return keep_plan(handle, key, make()) if found is handle else found
+
+
+def keep_plan(handle: Handle, key, plan):
+    """From now on this one is the problem's."""
+    if len(handle.plans) >= _PLANS:
+        handle.plans.clear()
+    handle.plans[key] = plan
+    return plan
 
 
 def version() -> int:
