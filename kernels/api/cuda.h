@@ -55,6 +55,16 @@ typedef struct tt_convolution {
     int32_t unused;
 } tt_convolution;
 
+/* Attention, of arrays whose columns are neighbours; likewise. backend/attention.h says what the sizes are. */
+typedef struct tt_attend {
+    int64_t batch, heads, of_keys, rows, keys, width, out_width;
+    int64_t
+        steps[8][3]; /* of query, key, value, result, its gradient, and their gradients: to the next batch, head, row */
+    double scale;
+    int32_t dtype, causal, backward;
+    int32_t align; /* binary logarithm of that of all addresses, 4 at most */
+} tt_attend;
+
 /* What tt_cuda_copy's `wait` says of the CPU's memory: it may change when the call returns (it is pageable, and the driver
  * has taken the values by then), when the copy is done, which is to be waited for, or whenever: the caller sees to it. */
 enum { TT_TAKEN = 0, TT_WAIT, TT_LEFT };

@@ -198,11 +198,6 @@ def test_a_missing_library_is_named(emulated, monkeypatch):
     assert convolve().sum().item() == 2 * 16 * 18
 
 
-def test_operands_of_two_devices(gpu):
-    with pytest.raises(RuntimeError, match="convolution: .*on the same device"):
-        tt.conv1d(tt.ones(1, 2, 5, device="cuda"), tt.ones(3, 2, 2))
-
-
 def test_settings_have_types():
     before = settings.set_flags()
     with pytest.raises(TypeError, match="backends.cudnn.benchmark must be a bool, not int"):

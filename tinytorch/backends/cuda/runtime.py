@@ -416,6 +416,16 @@ def tt_cuda_convolve(index, stream, problem, input, weight, result):
     return status
 
 
+@ffi.def_extern(error=-1, onerror=_keep)
+def tt_cuda_attend(index, stream, problem, tensors):
+    _driver.open(index)
+    stream = _devices[index].streams[stream]
+    status = _driver.attend(index, problem, tensors, stream)
+    if _launch_blocking and not _captures:
+        _driver.wait_for_stream(stream)
+    return status
+
+
 _profiled = False  # a profiler records each launch
 _several = False  # there is more than one device
 
@@ -453,6 +463,7 @@ WORK = {
     "tt_cuda_gemm": tt_cuda_gemm,
     "tt_cuda_transform": tt_cuda_transform,
     "tt_cuda_convolve": tt_cuda_convolve,
+    "tt_cuda_attend": tt_cuda_attend,
 }
 
 
