@@ -133,6 +133,12 @@ def test_results_are_the_same_in_every_run_unless_allowed_otherwise(fake, monkey
     monkeypatch.setattr(settings, "deterministic", False)
     convolve()
     assert executed(fake) == [1, 1, 0]
+    tt.use_deterministic_algorithms(True)
+    try:
+        convolve()
+    finally:
+        tt.use_deterministic_algorithms(False)
+    assert executed(fake) == [1, 2, 0]
 
 
 def test_tf32_must_be_allowed(fake, monkeypatch):

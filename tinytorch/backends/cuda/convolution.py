@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...determinism import are_deterministic_algorithms_enabled
 from .. import cudnn as settings
 from ..cpu import OutOfMemoryError, ffi, lib
 from . import cudnn
@@ -111,7 +112,8 @@ def convolve(device: int, problem, input: int, weight: int, result: int, stream:
     if not settings.enabled:
         return 1
     handle = cudnn.handle_of(device)
-    how = settings.benchmark, settings.benchmark_limit, settings.deterministic, settings.allow_tf32
+    deterministic = settings.deterministic or are_deterministic_algorithms_enabled()
+    how = settings.benchmark, settings.benchmark_limit, deterministic, settings.allow_tf32
     key = ffi.buffer(problem, _KEY_BYTES)[:], how
     addresses = {_INPUT + 1: input, _WEIGHT + 1: weight, _RESULT + 1: result}
     plan = cudnn.kept_plan(handle, key, lambda: _choose(handle, problem, addresses, stream, how))
