@@ -45,7 +45,8 @@ extern "C" __global__ void __launch_bounds__(TT_THREADS) tt_kernel(const __grid_
     const int64_t n = blockIdx.x / p.blocks / p.heads, head = blockIdx.x / p.blocks % p.heads;
     const int first = block * TT_ROWS;
     const place t = place_of();
-    const stored_type *const keys = head_of(p.key, n, head / p.group), *const values = head_of(p.value, n, head / p.group);
+    const stored_type *const keys = head_of(p.key, n, head / p.group), *const values =
+                                                                           head_of(p.value, n, head / p.group);
 #if TT_VARIANT & TT_ATTENTION_DROPS
     const tt_stream stream = TT_PLACED(p.from);
 #endif

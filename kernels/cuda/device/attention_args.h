@@ -13,8 +13,9 @@
 #define TT_ATTENTION_BOOL 1
 #define TT_ATTENTION_ADDED 2
 #define TT_ATTENTION_DROPS (1 << 10)
-#define TT_ATTENTION_PACKS (1 << 11)  /* rows consist of aligned packs of 16 bytes */
-#define TT_ATTENTION_TENSOR (1 << 12) /* tensor cores multiply, what is stored as half types */
+#define TT_ATTENTION_PACKS (1 << 11)  /* rows consist of aligned packs of so many elements */
+#define TT_ATTENTION_PACK(size) ((size) == 2 ? 8 : 4)
+#define TT_ATTENTION_TENSOR (1 << 12) /* tensor cores multiply */
 
 /* A tile's rows and columns that a thread has, for widths of e and v and numbers of `size` bytes; and with tensor cores. */
 #define TT_ATTENTION_WIDER(e, v) ((e) > (v) ? (e) : (v))
@@ -25,15 +26,14 @@
 #define TT_ATTENTION_C_QUERY(tensor, e, v, size) ((tensor) ? 8 : 16 / (size))
 #define TT_ATTENTION_R_KEY(tensor, e, v, size)                                                                         \
     ((tensor) ? (TT_ATTENTION_WIDER(e, v) <= 64 ? 4 : 2) : (TT_ATTENTION_WIDER(e, v) <= 128 ? 16 : 8) / (size))
-#define TT_ATTENTION_C_KEY(tensor, e, v, size)                                                                         \
-    ((tensor) ? 8 : (TT_ATTENTION_WIDER(e, v) <= 64 ? 32 : 16) / (size))
+#define TT_ATTENTION_C_KEY(tensor, e, v, size) ((tensor) ? 8 : (TT_ATTENTION_WIDER(e, v) <= 64 ? 32 : 16) / (size))
 #define TT_ATTENTION_TENSOR_KEYS 128 /* the widest heads of which tensor cores find the keys' derivative */
 
 /* Lanes that share a row; in shared memory: tiles of columns at a time, numbers behind a row, so that neighbouring rows lie
  * in other banks, and behind a row of weights. */
 #define TT_ATTENTION_GROUP(tensor) ((tensor) ? 4 : 8)
 #define TT_ATTENTION_STAGES(tensor) ((tensor) ? 2 : 1)
-#define TT_ATTENTION_PAD(tensor) ((tensor) ? 8 : 4)
+#define TT_ATTENTION_PAD 4 /* without tensor cores; with them a pack */
 #define TT_ATTENTION_PAD_WEIGHTS 8
 
 /* A tensor (N, heads, rows, columns) whose columns are neighbours; steps in elements. */

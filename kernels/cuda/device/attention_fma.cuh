@@ -52,10 +52,7 @@ template <int padded>
 static TT_DEVICE void scores(const place &t, const number *a, const number *b, number (&s)[TT_R][TT_C]) {
     a += t.row * TT_STRIDE(padded);
     b += t.lane * TT_STRIDE(padded);
-#pragma unroll
-    for (int i = 0; i < TT_R; i++)
-#pragma unroll
-        for (int j = 0; j < TT_C; j++) s[i][j] = 0;
+    clear(s);
 #pragma unroll 2
     for (int d = 0; d < padded; d += 4) {
         pack x[TT_R], y[TT_C];

@@ -1,17 +1,24 @@
-/* Products of half types by tensor cores, 16 rows by 8 columns at a time with sums in float32: of such a block lane l has
- * rows l / 4 and l / 4 + 8, and of each columns 2 (l % 4) and the next. Weights are rounded to the half type where they
- * are, for that is also the layout of a left operand. Tiles of columns are copied to one place in shared memory while those
- * in the other one are multiplied. Included by attention_tile.cuh. */
+/* Products by tensor cores, 16 rows by 8 columns at a time with sums in float32: of such a block lane l has rows l / 4 and
+ * l / 4 + 8, and of each columns 2 (l % 4) and the next. That is also the layout of a left operand, so weights are
+ * multiplied from where they are, half types rounded. A float32 is the sum of two numbers of 11 bits, large and small, to
+ * 2^-23 or so; of two such sums all products count but that of the small ones. Tiles of columns are copied to one place in
+ * shared memory while those in the other one are multiplied. Included by attention_tile.cuh. */
 #pragma once
 #define TT_SCORES 2 /* neighbours of a thread's columns of scores, and of a result */
 #define TT_PIECE 2
+#define TT_DEPTH (2 * TT_PACK) /* of a product of two blocks */
+#define TT_SPLIT TT_IS(TT_D0, f32)
 typedef stored_type shared_type;
-typedef tt_pack<uint32_t, 4> fragment; /* what a lane has of a block of 16 by 16, or of two of 16 by 8 */
+typedef tt_pack<uint32_t, 4> fragment; /* what a lane has of a left block, or of two right ones */
 
 #ifdef __CUDACC_RTC__
-#if TT_IS(TT_D0, bf16)
+#if TT_IS(TT_D0, f32)
+#define TT_BLOCKS "m16n8k8.row.col.f32.tf32.tf32.f32"
+#elif TT_IS(TT_D0, bf16)
+#define TT_BLOCKS "m16n8k16.row.col.f32.bf16.bf16.f32"
 #define TT_HALF "bf16"
 #else
+#define TT_BLOCKS "m16n8k16.row.col.f32.f16.f16.f32"
 #define TT_HALF "f16"
 #endif
 static TT_DEVICE unsigned shared_address(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
@@ -34,6 +41,7 @@ static TT_DEVICE fragment blocks(const stored_type *row) {
                  : "memory");
     return f;
 }
+#if !TT_SPLIT
 static TT_DEVICE fragment turned_blocks(const stored_type *row) {
     fragment f;
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -42,33 +50,38 @@ static TT_DEVICE fragment turned_blocks(const stored_type *row) {
                  : "memory");
     return f;
 }
-/* Adds a block of 16 by 16 times one of 16 by 8, which is given by two registers. */
-static TT_DEVICE void multiply(float &c0, float &c1, float &c2, float &c3, const fragment &a, uint32_t b0, uint32_t b1) {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." TT_HALF "." TT_HALF ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-                 "{%8, %9}, {%0, %1, %2, %3};"
+#endif
+/* Adds the product of a left block and a right one, which is given by two registers. */
+static TT_DEVICE void multiply(float &c0, float &c1, float &c2, float &c3, const fragment &a, uint32_t b0,
+                               uint32_t b1) {
+    asm volatile("mma.sync.aligned." TT_BLOCKS " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                  : "+f"(c0), "+f"(c1), "+f"(c2), "+f"(c3)
                  : "r"(a.at[0]), "r"(a.at[1]), "r"(a.at[2]), "r"(a.at[3]), "r"(b0), "r"(b1));
 }
+#if !TT_SPLIT
 static TT_DEVICE uint32_t two(float first, float second) {
     uint32_t both;
     asm("cvt.rn." TT_HALF "x2.f32 %0, %1, %2;" : "=r"(both) : "f"(second), "f"(first));
     return both;
 }
+#endif
 #else /* the same on the CPU, for tests */
 static void copy_pack(void *to, const void *from, bool there) {
     if (there) memcpy(to, from, 16);
     else memset(to, 0, 16);
 }
 static void await() {}
-static uint32_t two_of(stored_type first, stored_type second) { return (uint16_t)first | (uint32_t)(uint16_t)second << 16; }
 static fragment blocks(const stored_type *row) {
     fragment f;
     const int lane = threadIdx.x & 31;
-    for (int k = 0; k < 4; k++) {
-        const stored_type *const from = __shfl_sync(~0u, row, 8 * k + lane / 4) + lane % 4 * 2;
-        f.at[k] = two_of(from[0], from[1]);
-    }
+    for (int k = 0; k < 4; k++) f.at[k] = ((const uint32_t *)__shfl_sync(~0u, row, 8 * k + lane / 4))[lane % 4];
     return f;
+}
+#if TT_SPLIT
+static float part_of(uint32_t bits, int) { return tt_float_bits(bits & 0xffffe000u); }
+#else
+static uint32_t two_of(stored_type first, stored_type second) {
+    return (uint16_t)first | (uint32_t)(uint16_t)second << 16;
 }
 static fragment turned_blocks(const stored_type *row) {
     fragment f;
@@ -80,25 +93,86 @@ static fragment turned_blocks(const stored_type *row) {
     }
     return f;
 }
-static float half_of(uint32_t both, int which) { return TT_CONVERT(TT_D0, TT_D1, (stored_type)(both >> 16 * which)); }
+static float part_of(uint32_t both, int which) { return TT_CONVERT(TT_D0, TT_D1, (stored_type)(both >> 16 * which)); }
+static uint32_t two(float first, float second) {
+    return two_of((stored_type)TT_CONVERT(TT_D1, TT_D0, first), (stored_type)TT_CONVERT(TT_D1, TT_D0, second));
+}
+#endif
 static void multiply(float &c0, float &c1, float &c2, float &c3, const fragment &a, uint32_t b0, uint32_t b1) {
     const int lane = threadIdx.x & 31;
-    float *const to[4] = {&c0, &c1, &c2, &c3};
     float sums[4] = {0, 0, 0, 0};
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < 4; k++) { /* the lanes that have the rows, and those of the columns */
         const fragment x = __shfl_sync(~0u, a, lane / 4 * 4 + k);
         for (int c = 0; c < 2; c++) {
             const int from = (lane % 4 * 2 + c) * 4 + k;
             const uint32_t y[2] = {__shfl_sync(~0u, b0, from), __shfl_sync(~0u, b1, from)};
             for (int r = 0; r < 2; r++)
-                for (int h = 0; h < 2; h++)
-                    for (int i = 0; i < 2; i++) sums[2 * i + c] += half_of(x.at[2 * r + i], h) * half_of(y[r], h);
+                for (int h = 0; h < TT_PACK / 4; h++)
+                    for (int i = 0; i < 2; i++) sums[2 * i + c] += part_of(x.at[2 * r + i], h) * part_of(y[r], h);
         }
     }
-    for (int i = 0; i < 4; i++) *to[i] += sums[i];
+    c0 += sums[0], c1 += sums[1], c2 += sums[2], c3 += sums[3];
 }
-static uint32_t two(float first, float second) {
-    return two_of((stored_type)TT_CONVERT(TT_D1, TT_D0, first), (stored_type)TT_CONVERT(TT_D1, TT_D0, second));
+#endif
+
+#if TT_SPLIT
+struct operand {
+    fragment large, small;
+};
+/* Rounded to 11 bits; the unit passes over the bits behind them. */
+static TT_DEVICE uint32_t rounded(float x) { return tt_bits_f32(x) + 0x1000u; }
+static TT_DEVICE operand split(const fragment &f) {
+    operand o;
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        const float x = tt_float_bits(f.at[k]);
+        o.large.at[k] = rounded(x) & 0xffffe000u;
+        o.small.at[k] = rounded(x - tt_float_bits(o.large.at[k]));
+    }
+    return o;
+}
+static TT_DEVICE void multiply(float &c0, float &c1, float &c2, float &c3, const operand &a, const operand &b, int h) {
+    multiply(c0, c1, c2, c3, a.small, b.large.at[2 * h], b.large.at[2 * h + 1]);
+    multiply(c0, c1, c2, c3, a.large, b.small.at[2 * h], b.small.at[2 * h + 1]);
+    multiply(c0, c1, c2, c3, a.large, b.large.at[2 * h], b.large.at[2 * h + 1]);
+}
+/* Weights as a left block: of the depth the order is another one, */
+static TT_DEVICE operand left(const number (&s)[TT_R][TT_C], int m, int k) {
+    fragment f;
+#pragma unroll
+    for (int h = 0; h < 2; h++)
+#pragma unroll
+        for (int i = 0; i < 2; i++) f.at[2 * h + i] = tt_bits_f32(s[2 * m + i][k + h]);
+    return split(f);
+}
+/* and of what they are multiplied by, two right blocks, too. */
+template <int stride> static TT_DEVICE operand right(const stored_type *x) {
+    const int lane = threadIdx.x & 31;
+    fragment f;
+    x += lane % 4 * 2 * stride + lane / 4;
+#pragma unroll
+    for (int k = 0; k < 4; k++) f.at[k] = tt_bits_f32(x[k % 2 * stride + k / 2 * 8]);
+    return split(f);
+}
+#else
+typedef fragment operand;
+static TT_DEVICE fragment split(const fragment &f) { return f; }
+static TT_DEVICE void multiply(float &c0, float &c1, float &c2, float &c3, const fragment &a, const fragment &b,
+                               int h) {
+    multiply(c0, c1, c2, c3, a, b.at[2 * h], b.at[2 * h + 1]);
+}
+/* Weights as a left block, and two right blocks of what they are multiplied by. */
+static TT_DEVICE fragment left(const number (&s)[TT_R][TT_C], int m, int k) {
+    fragment f;
+#pragma unroll
+    for (int h = 0; h < 2; h++)
+#pragma unroll
+        for (int i = 0; i < 2; i++) f.at[2 * h + i] = two(s[2 * m + i][k + 2 * h], s[2 * m + i][k + 2 * h + 1]);
+    return f;
+}
+template <int stride> static TT_DEVICE fragment right(const stored_type *x) {
+    const int lane = threadIdx.x & 31;
+    return turned_blocks(x + (lane & 15) * stride + lane / 16 * 8);
 }
 #endif
 
@@ -125,30 +199,32 @@ static TT_DEVICE void load(stored_type *to, const stored_type *from, int64_t ste
 
 static TT_DEVICE number loaded(const stored_type *x) { return TT_CONVERT(TT_D0, TT_D1, *x); }
 
+/* c (two neighbouring rows of 8, of the columns from j on) += a b */
+template <int columns>
+static TT_DEVICE void add_product(number (&c)[TT_R][columns], int m, int j, const operand &a, const operand &b) {
+#pragma unroll
+    for (int h = 0; h < 2; h++)
+        multiply(c[2 * m][j + 2 * h], c[2 * m][j + 2 * h + 1], c[2 * m + 1][j + 2 * h], c[2 * m + 1][j + 2 * h + 1], a,
+                 b, h);
+}
+
 /* s = the products of the warp's rows of a and the rows of b */
 template <int padded>
 static TT_DEVICE void scores(const place &t, const stored_type *a, const stored_type *b, number (&s)[TT_R][TT_C]) {
     const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
-    a += (warp * 8 * TT_R + (lane & 15)) * TT_STRIDE(padded) + lane / 16 * 8;
-    b += ((lane & 7) + lane / 16 * 8) * TT_STRIDE(padded) + (lane / 8 & 1) * 8;
+    a += (warp * 8 * TT_R + (lane & 15)) * TT_STRIDE(padded) + lane / 16 * TT_PACK;
+    b += ((lane & 7) + lane / 16 * 8) * TT_STRIDE(padded) + (lane / 8 & 1) * TT_PACK;
+    clear(s);
 #pragma unroll
-    for (int i = 0; i < TT_R; i++)
+    for (int d = 0; d < padded; d += TT_DEPTH) {
+        operand x[TT_R / 2];
 #pragma unroll
-        for (int j = 0; j < TT_C; j++) s[i][j] = 0;
-#pragma unroll
-    for (int d = 0; d < padded; d += 16) {
-        fragment x[TT_R / 2];
-#pragma unroll
-        for (int m = 0; m < TT_R / 2; m++) x[m] = blocks(a + 16 * m * TT_STRIDE(padded) + d);
+        for (int m = 0; m < TT_R / 2; m++) x[m] = split(blocks(a + 16 * m * TT_STRIDE(padded) + d));
 #pragma unroll
         for (int j = 0; j < TT_C; j += 4) { /* 16 columns */
-            const fragment y = blocks(b + 4 * j * TT_STRIDE(padded) + d);
+            const operand y = split(blocks(b + 4 * j * TT_STRIDE(padded) + d));
 #pragma unroll
-            for (int m = 0; m < TT_R / 2; m++)
-#pragma unroll
-                for (int h = 0; h < 2; h++)
-                    multiply(s[2 * m][j + 2 * h], s[2 * m][j + 2 * h + 1], s[2 * m + 1][j + 2 * h],
-                             s[2 * m + 1][j + 2 * h + 1], x[m], y.at[2 * h], y.at[2 * h + 1]);
+            for (int m = 0; m < TT_R / 2; m++) add_product(s, m, j, x[m], y);
         }
     }
 }
@@ -157,27 +233,16 @@ static TT_DEVICE void scores(const place &t, const stored_type *a, const stored_
 template <int padded>
 static TT_DEVICE void product(const place &t, stored_type *, const number (&s)[TT_R][TT_C], const stored_type *x,
                               number (&to)[TT_R][padded / TT_GROUP]) {
-    const int lane = threadIdx.x & 31;
-    x += (lane & 15) * TT_STRIDE(padded) + lane / 16 * 8;
 #pragma unroll
-    for (int k = 0; k < TT_C; k += 4) { /* 16 rows */
-        fragment w[TT_R / 2];
+    for (int k = 0; k < TT_C; k += TT_DEPTH / TT_GROUP) {
+        operand w[TT_R / 2];
 #pragma unroll
-        for (int m = 0; m < TT_R / 2; m++)
-#pragma unroll
-            for (int h = 0; h < 2; h++)
-#pragma unroll
-                for (int i = 0; i < 2; i++)
-                    w[m].at[2 * h + i] = two(s[2 * m + i][k + 2 * h], s[2 * m + i][k + 2 * h + 1]);
+        for (int m = 0; m < TT_R / 2; m++) w[m] = left(s, m, k);
 #pragma unroll
         for (int c = 0; c < padded / 4; c += 4) { /* 16 columns */
-            const fragment y = turned_blocks(x + 4 * k * TT_STRIDE(padded) + 4 * c);
+            const operand y = right<TT_STRIDE(padded)>(x + 4 * k * TT_STRIDE(padded) + 4 * c);
 #pragma unroll
-            for (int m = 0; m < TT_R / 2; m++)
-#pragma unroll
-                for (int h = 0; h < 2; h++)
-                    multiply(to[2 * m][c + 2 * h], to[2 * m][c + 2 * h + 1], to[2 * m + 1][c + 2 * h],
-                             to[2 * m + 1][c + 2 * h + 1], w[m], y.at[2 * h], y.at[2 * h + 1]);
+            for (int m = 0; m < TT_R / 2; m++) add_product(to, m, c, w[m], y);
         }
     }
 }

@@ -15,7 +15,8 @@ extern "C" __global__ void __launch_bounds__(TT_THREADS) tt_kernel(const __grid_
     const int64_t at = (n * p.heads + head) * p.rows; /* of the head's first row */
     const int first = block * TT_ROWS;
     const place t = place_of();
-    const stored_type *const keys = head_of(p.key, n, head / p.group), *const values = head_of(p.value, n, head / p.group);
+    const stored_type *const keys = head_of(p.key, n, head / p.group), *const values =
+                                                                           head_of(p.value, n, head / p.group);
 #if TT_VARIANT & TT_ATTENTION_DROPS
     const tt_stream stream = TT_PLACED(p.from);
 #endif
@@ -33,7 +34,8 @@ extern "C" __global__ void __launch_bounds__(TT_THREADS) tt_kernel(const __grid_
         number sum = 0;
         if (row < p.rows)
             for (int c = t.lane; c < p.out_width; c += TT_GROUP)
-                sum = fused(TT_CONVERT(TT_D0, TT_D1, out[row * p.out.row + c]), loaded(g + r * TT_STRIDE(TT_V) + c), sum);
+                sum =
+                    fused(TT_CONVERT(TT_D0, TT_D1, out[row * p.out.row + c]), loaded(g + r * TT_STRIDE(TT_V) + c), sum);
         delta[i] = sum_of_row(sum);
         lse[i] = row < p.rows ? ((const number *)p.lse)[at + row] : (number)TT_INF_F32;
         if (row < p.rows && t.lane == 0) ((number *)p.delta)[at + row] = delta[i];

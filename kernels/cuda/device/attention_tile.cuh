@@ -3,7 +3,7 @@
  * walks over the other operand's, the tile's columns. Of the scores of rows with columns a thread has TT_R by TT_C in
  * registers, of the result its rows' part. A warp has all columns of its rows, so that a row's largest score is found by
  * the lanes that share it, TT_GROUP of them. Which numbers are whose, and how they are multiplied, say attention_fma.cuh
- * (a thread multiplies small blocks in registers) and attention_mma.cuh (tensor cores, half types).
+ * (a thread multiplies small blocks in registers: float64) and attention_mma.cuh (tensor cores).
  *
  * Sums go over the columns in order: bits depend on the shapes alone (Dao, Fu, Ermon, Rudra and Re 2022,
  * arXiv:2205.14135; derivatives as there, but queries' and keys' are found by kernels of their own, so that nothing is
@@ -30,8 +30,8 @@ typedef TT_TYPE(TT_D1) number;
 #define TT_STEP (32 / TT_GROUP) /* from a thread's row to its next */
 #define TT_ROWS (TT_STEP * TT_R * TT_WARPS)
 #define TT_COLS (TT_GROUP * TT_C)
-#define TT_STRIDE(width) ((width) + TT_ATTENTION_PAD(TT_TENSOR))
-#define TT_PACK (sizeof(stored_type) == 2 ? 8 : 4)
+#define TT_PACK TT_ATTENTION_PACK((int)sizeof(stored_type))
+#define TT_STRIDE(width) ((width) + (TT_TENSOR ? TT_PACK : TT_ATTENTION_PAD))
 typedef tt_pack<stored_type, TT_PACK> stored_pack;
 
 #define TT_MINUS_INF (-(number)TT_INF_F32)
@@ -74,6 +74,14 @@ static TT_DEVICE stored_type *head_of(const tt_heads &h, int64_t n, int64_t head
     return (stored_type *)h.data + n * h.batch + head * h.head;
 }
 
+/* Zeros. */
+template <int columns> static TT_DEVICE void clear(number (&x)[TT_R][columns]) {
+#pragma unroll
+    for (int i = 0; i < TT_R; i++)
+#pragma unroll
+        for (int c = 0; c < columns; c++) x[i][c] = 0;
+}
+
 #if TT_TENSOR
 #include "cuda/device/attention_mma.cuh"
 #else
@@ -98,13 +106,6 @@ template <typename F, typename W> static TT_DEVICE void walk(int tiles, F fetch,
         work(i, 0);
     }
 #endif
-}
-
-template <int columns> static TT_DEVICE void clear(number (&x)[TT_R][columns]) {
-#pragma unroll
-    for (int i = 0; i < TT_R; i++)
-#pragma unroll
-        for (int c = 0; c < columns; c++) x[i][c] = 0;
 }
 
 /* The thread's part of a row of a result, times `by`. */
