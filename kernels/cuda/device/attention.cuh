@@ -15,12 +15,9 @@ static TT_DEVICE void exponentials(state &x, number (&s)[TT_R][TT_C]) {
     for (int i = 0; i < TT_R; i++) {
         number top = x.top[i];
 #pragma unroll
-        for (int j = 0; j < TT_C; j++) top = s[i][j] > top ? s[i][j] : top;
+        for (int j = 0; j < TT_C; j++) top = larger(top, s[i][j]);
 #pragma unroll
-        for (int h = TT_GROUP / 2; h > 0; h /= 2) {
-            const number other = __shfl_xor_sync(0xffffffffu, top, h);
-            top = other > top ? other : top;
-        }
+        for (int h = TT_GROUP / 2; h > 0; h /= 2) top = larger(top, __shfl_xor_sync(0xffffffffu, top, h));
         const number shift = top == TT_MINUS_INF ? (number)0 : top; /* nothing seen yet: the sum stays 0 */
         const number by = exponential(x.top[i] - shift);
         number sum = 0;
@@ -82,6 +79,7 @@ extern "C" __global__ void __launch_bounds__(TT_THREADS) tt_kernel(const __grid_
         const number sum = sum_of_row(x.sum[i]);
         if (row >= p.rows) continue;
         write(t, out + row * p.out.row, x.out[i], p.out_width, sum == 0 ? (number)0 : 1 / sum);
-        if (t.lane == 0) lse[row] = sum == 0 ? (number)TT_INF_F32 : x.top[i] + logarithm(sum);
+        if (t.lane == 0)
+            lse[row] = sum == 0 ? (number)TT_INF_F32 : fused(x.top[i], 1 / (number)TT_UNITS, logarithm(sum));
     }
 }

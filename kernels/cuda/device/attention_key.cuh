@@ -40,7 +40,8 @@ extern "C" __global__ void __launch_bounds__(TT_THREADS) tt_kernel(const __grid_
 #pragma unroll
         for (int j = 0; j < TT_C; j++) {
             const int row = q + column<TT_SCORES>(t, j);
-            lse[j] = row < p.rows ? ((const number *)p.lse)[at + row] : (number)TT_INF_F32; /* weights become 0 */
+            /* beyond the last row weights become 0 */
+            lse[j] = row < p.rows ? ((const number *)p.lse)[at + row] * (number)TT_UNITS : (number)TT_INF_F32;
             delta[j] = row < p.rows ? ((const number *)p.delta)[at + row] : (number)0;
         }
         scores<TT_E>(t, key, query + stage * of_query, s);

@@ -37,7 +37,7 @@ extern "C" __global__ void __launch_bounds__(TT_THREADS) tt_kernel(const __grid_
                 sum =
                     fused(TT_CONVERT(TT_D0, TT_D1, out[row * p.out.row + c]), loaded(g + r * TT_STRIDE(TT_V) + c), sum);
         delta[i] = sum_of_row(sum);
-        lse[i] = row < p.rows ? ((const number *)p.lse)[at + row] : (number)TT_INF_F32;
+        lse[i] = row < p.rows ? ((const number *)p.lse)[at + row] * (number)TT_UNITS : (number)TT_INF_F32;
         if (row < p.rows && t.lane == 0) ((number *)p.delta)[at + row] = delta[i];
     }
 

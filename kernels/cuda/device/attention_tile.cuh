@@ -36,21 +36,26 @@ typedef tt_pack<stored_type, TT_PACK> stored_pack;
 
 #define TT_MINUS_INF (-(number)TT_INF_F32)
 
+/* Scores are multiples of 1 / TT_UNITS, of which `exponential` is the power. */
 #if TT_IS(TT_D1, f64)
+#define TT_UNITS 1.0
 static TT_DEVICE number fused(number a, number b, number c) { return fma(a, b, c); }
+static TT_DEVICE number larger(number a, number b) { return b > a ? b : a; } /* a NaN is passed over */
 static TT_DEVICE number exponential(number x) { return tt_exp_f64(x); }
 static TT_DEVICE number logarithm(number x) { return tt_log_f64(x); }
 #else
+#define TT_UNITS TT_LOG2E_F32
 static TT_DEVICE number fused(number a, number b, number c) { return fmaf(a, b, c); }
+static TT_DEVICE number larger(number a, number b) { return fmaxf(a, b); }
 static TT_DEVICE number logarithm(number x) { return tt_log_f32(x); }
 #ifdef __CUDACC_RTC__
-static TT_DEVICE number exponential(number x) { /* by the special function unit, to 2 + 1.2 |x| ulp */
+static TT_DEVICE number exponential(number x) { /* by the special function unit, to 2 ulp */
     float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * TT_LOG2E_F32));
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
 #else
-static TT_DEVICE number exponential(number x) { return tt_exp_f32(x); }
+static TT_DEVICE number exponential(number x) { return tt_exp2_f32(x); }
 #endif
 #endif
 
@@ -151,7 +156,7 @@ template <bool rows_are_keys, typename F> static TT_DEVICE void each(const place
 template <bool rows_are_keys>
 static TT_DEVICE void mask(const TT_ARGS &p, const place &t, int64_t n, int64_t head, int row, int col,
                            number (&s)[TT_R][TT_C]) {
-    const number scale = (number)p.scale;
+    const number scale = (number)(p.scale * TT_UNITS);
     each<rows_are_keys>(t, row, col, [&](int i, int j, int, int) { s[i][j] *= scale; });
     const int first_query = rows_are_keys ? col : row, last_key = rows_are_keys ? row + TT_ROWS - 1 : col + TT_COLS - 1;
     const bool diagonal = p.causal && last_key > first_query;
@@ -167,7 +172,7 @@ static TT_DEVICE void mask(const TT_ARGS &p, const place &t, int64_t n, int64_t 
 #if TT_MASKED == TT_ATTENTION_BOOL
         if (!((const uint8_t *)p.mask)[from]) s[i][j] = TT_MINUS_INF;
 #else
-        s[i][j] += ((const number *)p.mask)[from];
+        s[i][j] = fused(((const number *)p.mask)[from], (number)TT_UNITS, s[i][j]);
 #endif
     });
 #endif
