@@ -17,6 +17,7 @@ enum { GET, PUT, CLAIM, PUT_LAST, KEYS };
 #define WIDE_KEYS 32
 #define SIMPLE 64
 #define EACH 4
+#define CARRIED 32 /* of segments */
 #define MAX_BLOCKS_Y 1024
 
 static int64_t gcd(int64_t a, int64_t b) {
@@ -212,15 +213,19 @@ static bool update(tt_index_args *p, tt_moves *j, const span *s, int dtype, int 
     p->claims.grain = s->grain;
     if (done) p->sort_keys = sort.keys->data;
     for (int d = 0; d < TT_CUDA_DIMS; d++) p->at.table_step[d] /= s->grain, p->at.part_step[d] /= s->grain;
+    /* single numbers of four bytes are sorted themselves, in place of their places */
+    bool carried = j->npre * j->npost == 1 && tt_itemsizes[rows_dtype] == 4 && j->row_step == 4;
+    sort.carried = carried ? (const uint32_t *)j->rows : NULL;
     done = done && launch(p, KEYS, bits > 32 ? WIDE_KEYS : 0, j->m) && tt_radix_sort_keys(&sort, bits, 0);
     if (done) {
         tt_segment_args q = {.table = j->table,
-                             .rows = j->rows,
+                             .rows = carried ? sort.numbers->data : j->rows,
                              .m = j->m,
                              .row_step = j->row_step,
                              .grain = s->grain,
                              .keys = sort.keys->data,
-                             .order = (uint32_t *)sort.numbers->data};
+                             .order = carried ? NULL : (uint32_t *)sort.numbers->data};
+        if (carried) variant |= CARRIED;
         set_around(&q.around, j, 0);
         int64_t across = j->npost >> log, work = j->npre * across, y;
         if (j->npre * j->npost >= (int64_t)1 << 31) variant |= WIDE;
