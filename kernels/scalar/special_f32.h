@@ -16,7 +16,7 @@
    as in gelu, to 2^-35.  From a = 10.06 on it is below half the smallest denormal. */
 TT_FN float tt_erfc_f32(float x) {
     double a = (double)tt_abs_f32(x), t, q;
-    a = a > 10.2 ? 26.63 : a; /* where the exponential is 0 */
+    a = a > 10.06 ? 26.63 : a; /* where the exponential is 0 */
     t = 1.0 / (1.4142135623730951 * a + 4.0);
     q = 503578.88134736597;
     q = q * t - 1040726.8211580409;
