@@ -85,6 +85,20 @@ def matmul_int():
     _ = empty(50, 60, dtype=tt.int64) @ empty(60, 7, dtype=tt.int64)
 
 
+def conv():
+    for dtype in (tt.float32, tt.float64, tt.bfloat16, tt.int64):
+        _ = tt.conv2d(empty(2, 4, 8, 8, dtype=dtype), empty(6, 2, 3, 3, dtype=dtype), groups=2)
+    x, w = empty(2, 4, 8).requires_grad_(), empty(6, 4, 3).requires_grad_()
+    tt.conv1d(x, w).sum().backward()
+
+
+def recurrent():
+    for kind in ("RNN", "LSTM", "GRU"):
+        layer = getattr(tt.nn, kind)(3, 4, dtype=tt.float32, device="cuda")
+        layer(empty(5, 2, 3))[0].sum().backward()
+    tt.nn.RNN(3, 4, nonlinearity="relu", dtype=tt.float64, device="cuda")(empty(5, 2, 3, dtype=tt.float64))
+
+
 def _optimise(*kinds, **options):
     for kind in kinds:
         parameters = [empty(33).requires_grad_(), empty(4, 4).requires_grad_()]
@@ -157,11 +171,11 @@ def rowsort():
 
 
 def sorted():
-    _ = empty(100_000).sort(), empty(3, 50_000, dtype=tt.float16).sort(1)
+    _ = empty(5000, 3).sort(0), empty(100_000).mode(), empty(50_000, 3, dtype=tt.float16).sort(0)
 
 
 def select():
-    _ = empty(9, 60).topk(3), empty(9, 5000).kthvalue(7), empty(99).median()
+    _ = empty(9, 900).topk(3), empty(9, 5000).kthvalue(7), empty(9000).topk(5), empty(9, 4000).median(1)
 
 
 def scan():
@@ -183,6 +197,10 @@ def groups():
 
 def search():
     _ = tt.searchsorted(empty(99), empty(7)), tt.isin(empty(99), empty(50))
+
+
+def distinct():
+    _ = empty(9000).unique(), empty(5000, dtype=tt.float64).unique_consecutive()
 
 
 def counting():
@@ -279,3 +297,22 @@ def fused():
         with tt.fuse():
             _ = ((x.half() + 1) * 2).sum(0)
         tt.fuse.wait()
+
+
+def _attention(dtype=tt.float32, width=16, out_width=24, rows=40, keys=70, **how):
+    sizes = (2, 4, rows, width), (2, 2, keys, width), (2, 2, keys, out_width)
+    q, k, v = (empty(*size, dtype=dtype).requires_grad_() for size in sizes)
+    out = F.scaled_dot_product_attention(q, k, v, enable_gqa=True, **how)
+    out.backward(empty(*out.shape, dtype=dtype))
+
+
+def attention():
+    for dtype in tt.float32, tt.float64, tt.bfloat16:
+        for width in 64, 96, 256:
+            _attention(dtype, width, width)
+    _attention(dropout_p=0.5, is_causal=True)
+    _attention(width=15, attn_mask=empty(40, 70))
+    _attention(attn_mask=empty(40, 70, dtype=tt.bool))
+
+
+attention_query = attention_key = attention

@@ -164,8 +164,6 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     floating("huber_loss", input)
     if isinstance(delta, complex):
         raise TypeError(f"huber_loss: delta must be a float or int, got: {type(delta)}")
-    if isinstance(delta, complex):
-        raise TypeError(f"huber_loss: delta must be a float or int, got: {type(delta)}")
     if delta <= 0:
         raise RuntimeError(f"huber_loss does not support non-positive values for delta, got {delta}")
     _same_size("huber_loss", input, target)

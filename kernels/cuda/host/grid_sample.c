@@ -39,7 +39,7 @@ static bool sum_up(const tt_grid_work *w, tt_sample_args *p, const tt_array *g, 
               tt_fill_now(sums, TT_KIND_FLOAT, 0, 0) == 0;
     if (ok) {
         p->keys = sort->keys->data;
-        p->order = (const uint32_t *)sort->order->data;
+        p->order = (const uint32_t *)sort->numbers->data;
         p->g = rows->data;
         p->out = sums->data;
         while (p->lanes_log < 6 && 1 << p->lanes_log < w->channels) p->lanes_log++;
@@ -57,12 +57,12 @@ static bool of_input(const tt_grid_work *w, tt_sample_args *p, const tt_array *g
     p->terms = w->batch * w->places * taps * taps * (w->dims == 3 ? taps : 1);
     tt_radix_sort sort = {.n = 0};
     tt_array *weights = tt_cuda_temporary(tt_compute_dtype(g->dtype), p->terms);
-    bool ok = weights && tt_radix_sort_begin(&sort, p->terms, bits > 32);
+    bool ok = weights && tt_radix_sort_begin(&sort, p->terms, bits > 32) && tt_radix_sort_room(&sort);
     if (ok) {
         p->keys = sort.keys->data;
         p->weights = weights->data;
         ok = launch(TT_SAMPLE_TERMS, sort.wide ? TT_SAMPLE_WIDE : 0, w, p, w->batch * w->places, 1) &&
-             tt_radix_sort_keys(&sort, bits) && sum_up(w, p, g, &sort);
+             tt_radix_sort_keys(&sort, bits, 0) && sum_up(w, p, g, &sort);
     }
     tt_radix_sort_end(&sort);
     if (weights) tt_free(weights);
