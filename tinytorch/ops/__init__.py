@@ -77,6 +77,7 @@ from . import (
     sparse_functions,
     sparse_math,
     sparse_members,
+    sparse_select,
     special,
     statistics,
     stft,
