@@ -79,6 +79,7 @@ typedef struct tt_backend {
     tt_array *(*repeat_positions)(const int64_t *times, int64_t n);
     tt_array *(*groups)(const tt_array *x, int64_t n, int64_t width, bool consecutive, tt_array **inverse,
                         tt_array **counts);
+    tt_array *(*distinct)(const tt_array *x, bool consecutive); /* the first of each group of elements */
     bool (*search)(const void *sorted, const void *values, const int64_t *order, int64_t n, int64_t per_row, bool right,
                    int dtype, tt_array *out);
     bool (*isin)(tt_array *among, const void *values, bool invert, tt_array *out); /* `among` may be changed */

@@ -4,15 +4,29 @@
 static void FUNCTION(const iterator *w, int64_t at, int64_t width) {
     const T *x = (const T *)w->a + at;
     T *out = (T *)w->out + at;
-    A acc[STRIP], before[STRIP], chunks[STRIP], blocks[STRIP];
+    A acc[STRIP], before[STRIP], chunks[STRIP], blocks[STRIP], levels[TT_LEVELS][STRIP];
     int64_t step = w->reverse ? -w->inner : w->inner, i = w->reverse ? (w->n - 1) * w->inner : 0;
     for (int64_t j0 = 0; j0 < w->n; j0 += CHUNK) {
         int64_t n = w->n - j0 < CHUNK ? w->n - j0 : CHUNK, in_block = j0 % TT_BLOCK;
-        for (int64_t k = 0; k < width; k++) {
-            if (j0 == TT_BLOCK) blocks[k] = chunks[k];
-            else if (j0 && !in_block) blocks[k] = JOIN(blocks[k], chunks[k]);
-            if (j0) before[k] = j0 < TT_BLOCK ? chunks[k] : in_block ? JOIN(blocks[k], chunks[k]) : blocks[k];
+        if (j0 && !in_block) { /* a block more */
+            int64_t many = j0 / TT_BLOCK;
+            bool has = false;
+            for (int l = 0; l < TT_LEVELS; l++) {
+                int64_t own = (many - 1) >> TT_LEVEL_LOG * l;
+                bool first = l < TT_LEVELS - 1 ? !(own & (TT_LEVEL - 1)) : !own;
+                const A *total = l ? levels[l - 1] : chunks;
+                for (int64_t k = 0; k < width; k++) levels[l][k] = first ? total[k] : JOIN(levels[l][k], total[k]);
+                if ((own & (TT_LEVEL - 1)) != TT_LEVEL - 1) break;
+            }
+            for (int l = TT_LEVELS - 1; l >= 0; l--) {
+                int64_t own = many >> TT_LEVEL_LOG * l;
+                if (!(l < TT_LEVELS - 1 ? own & (TT_LEVEL - 1) : own)) continue;
+                for (int64_t k = 0; k < width; k++) blocks[k] = has ? JOIN(blocks[k], levels[l][k]) : levels[l][k];
+                has = true;
+            }
         }
+        for (int64_t k = 0; j0 && k < width; k++)
+            before[k] = j0 < TT_BLOCK ? chunks[k] : in_block ? JOIN(blocks[k], chunks[k]) : blocks[k];
         if (width == 1) { /* in registers */
             A one = x[i], earlier = before[0];
             int64_t here = i;

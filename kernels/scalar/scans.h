@@ -2,6 +2,11 @@
 #pragma once
 #include "arith.h"
 
+/* Note [The order of a scan] in backend/scan.h: blocks are joined on TT_LEVELS levels, of TT_LEVEL times as many each. */
+#define TT_LEVEL_LOG 5
+#define TT_LEVEL (1 << TT_LEVEL_LOG)
+#define TT_LEVELS 3
+
 /* log(exp(x) + exp(y)) */
 TT_FN double tt_log_add_f64(double x, double y) {
     double hi = x > y ? x : y, lo = x > y ? y : x;

@@ -100,7 +100,7 @@ COLUMNS = (
 
 
 def convolution(name, samples, dtypes=NUMBERS):
-    return Op(name, samples, dtypes=dtypes, half_ulps=4, cpu=True)
+    return Op(name, samples, dtypes=dtypes, half_ulps=4)
 
 
 BACK = (*FLOATS, "int64")

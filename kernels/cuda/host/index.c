@@ -203,10 +203,10 @@ static bool update(tt_index_args *p, tt_moves *j, const span *s, int dtype, int 
     tt_radix_sort sort = {.n = 0};
     int item = tt_itemsizes[dtype], bits = bits_of(s->slots), log = growth(j, s, item, tt_itemsizes[rows_dtype]);
     int variant = bits > 32 ? 16 : 0;
-    bool done = tt_radix_sort_begin(&sort, j->m, bits > 32);
+    bool done = tt_radix_sort_begin(&sort, j->m, bits > 32) && tt_radix_sort_room(&sort);
     p->claims.grain = s->grain;
     if (done) p->sort_keys = sort.keys->data;
-    done = done && launch(p, KEYS, bits > 32 ? WIDE_KEYS : 0, j->m) && tt_radix_sort_keys(&sort, bits);
+    done = done && launch(p, KEYS, bits > 32 ? WIDE_KEYS : 0, j->m) && tt_radix_sort_keys(&sort, bits, 0);
     if (done) {
         tt_segment_args q = {.table = j->table,
                              .rows = j->rows,
@@ -214,7 +214,7 @@ static bool update(tt_index_args *p, tt_moves *j, const span *s, int dtype, int 
                              .row_step = j->row_step,
                              .grain = s->grain,
                              .keys = sort.keys->data,
-                             .order = (uint32_t *)sort.order->data};
+                             .order = (uint32_t *)sort.numbers->data};
         set_around(&q.around, j, 0);
         int64_t across = j->npost >> log, work = j->npre * across, y;
         if (j->npre * j->npost >= (int64_t)1 << 31) variant |= WIDE;

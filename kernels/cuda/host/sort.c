@@ -27,18 +27,27 @@ static bool by_rows(int family, tt_sort_args *p, int what, int variant, int dtyp
                      p->padded * (key_bits(dtype) == 64 ? 12 : 8), *p);
 }
 
+/* Sorted keys of all rows together, of which a kernel takes the results; a sort of rows without gaps writes them itself. */
 static bool by_radix(tt_sort_args *p, int what, int variant, int dtype) {
     tt_radix_sort s;
+    int item = tt_itemsizes[dtype];
     int64_t n = p->rows * p->n, results = what == TT_MODE ? p->rows * TT_CUDA_THREADS : p->rows * p->out_n;
-    bool done = tt_radix_sort_begin(&s, n, key_bits(dtype) == 64);
-    if (done) p->keys = s.keys->data;
-    done = done &&
-           TT_LAUNCH(tt_key(TT_FAMILY_sorted, what, variant | MAKES_KEYS, dtype, 0, 0, 0, 0),
-                     (n + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS, 1, TT_CUDA_THREADS, 0, *p) &&
-           tt_radix_sort_keys(&s, key_bits(dtype)) && (p->rows == 1 || tt_radix_sort_rows(&s, p->n));
-    if (done) {
+    bool one = !p->dims || (p->dims == 1 && p->row_step[0] == p->n * item), dense = p->step == item && one;
+    bool delivers = dense && what == TT_SORT && p->out_step == 1 && (!p->dims || p->out_row_step[0] == p->n);
+    bool done = tt_radix_sort_begin(&s, n, item == 8);
+    if (done && dense) {
+        int64_t before = p->first * p->n;
+        done = tt_radix_sort_elements(&s, p->in + before * item, dtype, variant & DESCENDING, p->n,
+                                      delivers ? p->values + before * item : NULL, p->indices + before);
+    } else if ((done = done && tt_radix_sort_room(&s))) {
         p->keys = s.keys->data;
-        p->order = (uint32_t *)s.order->data;
+        done = TT_LAUNCH(tt_key(TT_FAMILY_sorted, what, variant | MAKES_KEYS, dtype, 0, 0, 0, 0),
+                         (n + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS, 1, TT_CUDA_THREADS, 0, *p) &&
+               tt_radix_sort_keys(&s, 8 * item, p->n);
+    }
+    if (done && !delivers) {
+        p->keys = s.keys->data;
+        p->order = (uint32_t *)s.numbers->data;
         done = TT_LAUNCH(tt_key(TT_FAMILY_sorted, what, variant, dtype, 0, 0, 0, 0),
                          (results + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS, 1, TT_CUDA_THREADS, 0, *p);
     }

@@ -406,6 +406,26 @@ def tt_cuda_transform(index, stream, problem, a, out):
     return status
 
 
+@ffi.def_extern(error=-1, onerror=_keep)
+def tt_cuda_convolve(index, stream, problem, input, weight, result):
+    _driver.open(index)
+    stream = _devices[index].streams[stream]
+    status = _driver.convolve(index, problem, input, weight, result, stream)
+    if _launch_blocking and not _captures:
+        _driver.wait_for_stream(stream)
+    return status
+
+
+@ffi.def_extern(error=-1, onerror=_keep)
+def tt_cuda_attend(index, stream, problem, tensors):
+    _driver.open(index)
+    stream = _devices[index].streams[stream]
+    status = _driver.attend(index, problem, tensors, stream)
+    if _launch_blocking and not _captures:
+        _driver.wait_for_stream(stream)
+    return status
+
+
 _profiled = False  # a profiler records each launch
 _several = False  # there is more than one device
 
@@ -442,6 +462,8 @@ WORK = {
     "tt_cuda_copy": tt_cuda_copy,
     "tt_cuda_gemm": tt_cuda_gemm,
     "tt_cuda_transform": tt_cuda_transform,
+    "tt_cuda_convolve": tt_cuda_convolve,
+    "tt_cuda_attend": tt_cuda_attend,
 }
 
 
