@@ -21,7 +21,7 @@ static tt_sparse_args args_of(const tt_sparse_work *w) {
 static bool product(const tt_sparse_work *w, tt_radix_sort *sort) {
     tt_sparse_args p = args_of(w);
     p.keys = sort->keys->data;
-    p.order = (const uint32_t *)sort->order->data;
+    p.order = (const uint32_t *)sort->numbers->data;
     while (p.lanes_log < 6 && 1 << p.lanes_log < p.k) p.lanes_log++;
     int64_t y = (p.k + (1 << p.lanes_log) - 1) >> p.lanes_log;
     return TT_LAUNCH(tt_key(TT_FAMILY_sparse, 0, sort->wide, w->b->dtype, 0, 0, 0, 0),
@@ -31,13 +31,13 @@ static bool product(const tt_sparse_work *w, tt_radix_sort *sort) {
 
 bool tt_cuda_sparse_product(const tt_sparse_work *w) {
     int64_t rows = w->a->shape[0];
-    int bits = rows > 1 ? 64 - __builtin_clzll((uint64_t)(rows - 1)) : 0;
+    int bits = rows > 2 ? 64 - __builtin_clzll((uint64_t)(rows - 1)) : 1; /* sorted even if there is one row: numbered */
     tt_radix_sort sort = {.n = 0};
     if (!w->a->numel) return true;
     if (tt_fill_now(w->a, TT_KIND_FLOAT, 0, 0) < 0) return false;
     if (!w->count) return true;
-    bool ok = tt_radix_sort_begin(&sort, w->count, bits > 31) && tt_copy_now(sort.keys, w->rows) == 0 &&
-              tt_radix_sort_keys(&sort, bits) && product(w, &sort);
+    bool ok = tt_radix_sort_begin(&sort, w->count, bits > 31) && tt_radix_sort_room(&sort) &&
+              tt_copy_now(sort.keys, w->rows) == 0 && tt_radix_sort_keys(&sort, bits, 0) && product(w, &sort);
     tt_radix_sort_end(&sort);
     return ok;
 }
