@@ -47,7 +47,8 @@ _PARAMETERS = {
     "_int": """M n_fft hop_length win_length window_length rest axis0 axis1 dim0 dim1 dim2 offset diagonal k n chunks
         num_samples bins minlength count row col num_groups num_classes ignore_index start_dim end_dim length step r
         decimals dimension steps seed _stacklevel unfold.size select.index select_scatter.index groups
-        select_copy.index edge_order num_heads embed_dim_to_check mvlgamma.p ind niter""",
+        select_copy.index edge_order num_heads embed_dim_to_check mvlgamma.p ind niter nonzero_static.size
+        nonzero_static.fill_value unfold_copy.size""",
     "_int | None": """sections istft.length storage_offset padding_idx high low eye.m slice_scatter.start
         slice_scatter.end random_.from_ random_.to slice_copy.start slice_copy.end linear_cross_entropy.ignore_index
         repeat_interleave.output_size divisor_override vander.N q to_sparse_csr.dense_dim to_sparse.dense_dim""",
@@ -115,8 +116,9 @@ _UNPOOL = {"indices": "Tensor", "output_size": "Sequence[_int]"}
 _ONE_DIM = """
     cat stack select narrow unbind split split_with_sizes chunk tensor_split unsqueeze sort topk kthvalue mode
     argsort index_select index_add index_copy index_fill gather scatter scatter_add scatter_reduce index_reduce
-    softmax log_softmax cumsum cumprod cummax cummin logcumsumexp diff unflatten select_scatter slice_scatter glu
-    normalize cosine_similarity gumbel_softmax fft ifft rfft irfft hfft ihfft"""
+    slice_copy softmax log_softmax cumsum cumprod cummax cummin logcumsumexp diff unflatten select_scatter slice_scatter
+    glu renorm trapezoid cumulative_trapezoid normalize cosine_similarity gumbel_softmax
+    fft ifft rfft irfft hfft ihfft"""
 _ONE_OR_NONE = """
     argmax argmin aminmax prod unique unique_consecutive take_along_dim repeat_interleave cross softmin
     nn.functional.softmax nn.functional.log_softmax"""
