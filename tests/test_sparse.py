@@ -145,6 +145,7 @@ def test_refused(torch, program):
         "m.sparse_csr_tensor([1, 1, 2], [0, 1], [1.0, 2.0])",
         "m.sparse_csr_tensor([0, 2, 1], [0, 1], [1.0, 2.0])",
         "m.sparse_csr_tensor([0, 1], [0, 1], [1.0, 2.0], (2, 2))",
+        "m.sparse_csr_tensor([0, 1, 1], [0, 1], [1.0, 2.0], (2, 2))",
     ],
 )
 def test_places_are_checked(program):
@@ -158,7 +159,7 @@ def test_places_are_checked(program):
     ["s[0]", "s.reshape(6)", "s.tolist()", "m.cat([s, s])", "m.stack([s, s])", "s.exp_()", "s.sort()",
      "k.t()", "m.nn.functional.relu(s)", "m.linalg.svd(s)", "m.save(s, file)", "s @ s.t()", "d.copy_(s)",
      "m.where(d > 0, s, d)", "d * 2 > s", "m.einsum('ij,jk', s, b)", "m.nn.functional.linear(d, s)", "s.data_ptr()",
-     "s.storage()"],
+     "s.storage()", "s.sum(0, keepdim=True)"],
 )  # fmt: skip
 def test_what_has_no_rule(program):
     with pytest.raises(NotImplementedError):

@@ -124,8 +124,9 @@ SLIPS = re.compile(
     "Boolean value of Tensor|unsupported operand|INTERNAL ASSERT|bad_alloc|max_size|not supported between"
     "|can only concatenate|object is not callable|INDICES element is out of DATA bounds|ufunc 'add'|by zero"
     "|truth value of an array|setStorage|Overflow when unpacking|Could this error message be improved"
-    "|tuple index out of range|not enough values to unpack|cannot convert float|only one element tensors can"
-    "|ZeroDivisionError|internal error|not implemented for 'Complex|narrow\\(\\): length must"
+    "|tuple index out of range|(not enough|too many) values to unpack|has no len\\(\\)|slow_conv_dilated"
+    "|addmm_\\w*sparse|cannot convert float|only one element tensors can|ZeroDivisionError"
+    "|internal error|not implemented for 'Complex|narrow\\(\\): length must"
     "|Coefficients cannot be empty|Could not run 'aten|unsupported tensor layout|unexpected error"
 )
 #: PyTorch's arithmetic takes a number for ``out``, and writes the result into a tensor that nobody sees.
@@ -134,7 +135,7 @@ NUMBER_FOR_OUT = re.compile("argument 'out' must be Tensor, not (int|float|bool|
 
 def allowed(source, wanted, words, got, ours):
     """May a call with one thing wrong raise another class than PyTorch's? ``words`` are PyTorch's, ``ours`` ours."""
-    if ours.endswith("not implemented for sparse tensors") and wanted in ORDINARY - {"TypeError"}:
+    if ours.endswith("not implemented for sparse tensors") and wanted in ORDINARY:
         return True  # before any value is looked at
     if OPEN.search(source) and {wanted, got} <= ORDINARY:
         return True

@@ -29,17 +29,18 @@ def _fold(input, size, walk):
 
 
 def _pair(op: str, name: str, value) -> tuple[int, int]:
-    """A number for both dimensions, or one of each."""
-    values = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else (value, value)
+    """A number for both dimensions, or one of each, in anything that can be walked."""
+    values = tuple(value) if isinstance(value, Iterable) else (value, value)
     for k, v in enumerate(values):
         if isinstance(v, (str, bytes)) or not hasattr(v, "__index__"):
             raise TypeError(
                 f"{op}(): argument '{name}' must be tuple of ints, but found element of type {type(v).__name__} at "
                 f"pos {k}"
             )
+    values = tuple([v.__index__() for v in values])
     if len(values) != 2:
         raise RuntimeError(f"It is expected {name} equals to 2, but got size {len(values)}")
-    return values[0].__index__(), values[1].__index__()
+    return values
 
 
 def _walk(op: str, kernel_size, dilation, padding, stride) -> tuple[int, ...]:

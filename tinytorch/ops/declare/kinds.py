@@ -69,8 +69,9 @@ _PARAMETERS = {
         check_invariants masked_grad is_coalesced""",
     "_int | Sequence[_int]": """hsplit.indices_or_sections vsplit.indices_or_sections dsplit.indices_or_sections
         shapes shifts split_size_or_sections split_size expand.size resize_.size repeat.repeats Tensor.reshape.shape
-        sum_to_size.size broadcast_to.size squeeze.dim logsumexp.dim Tensor.permute.dims Tensor.flip.dims
-        Tensor.tile.dims roll.dims conv1d.stride kernel_size padding dilation conv2d.stride conv3d.stride
+        sum_to_size.size broadcast_to.size unravel_index.shape squeeze.dim logsumexp.dim Tensor.permute.dims
+        Tensor.flip.dims Tensor.tile.dims roll.dims conv1d.stride kernel_size padding dilation conv2d.stride
+        conv3d.stride
         conv_transpose1d.stride conv_transpose2d.stride conv_transpose3d.stride unfold.stride fold.stride
         output_padding fold.output_size""",
     "_int | str | Sequence[_int]": "conv1d.padding conv2d.padding conv3d.padding",

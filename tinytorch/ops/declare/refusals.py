@@ -34,7 +34,8 @@ from ...tensor import Tensor
 from .kinds import FORMS, keys_of, kind_of
 from .op import NAMESPACES
 
-NUMPYS = re.compile("truth value of an|invalid literal|could not be broadcast together")  # NumPy's errors for arrays
+#: NumPy's errors for arrays.
+NUMPYS = re.compile("truth value of an|invalid literal|could not be broadcast together|could not convert")
 _published: dict[int, tuple[CodeType, FunctionType]] = {}  # by id of the code, which is kept alive
 
 
@@ -153,6 +154,12 @@ _ASKED = {
     "upscale_factor": "int",
     "downscale_factor": "int",
     "mvlgamma.p": "int",
+    "unfold_copy.size": "int",
+    "unfold_copy.step": "int",
+    "split_copy.split_size": "_int",
+    "pca_lowrank.q": None,
+    "svd_lowrank.q": None,
+    "output_ratio": None,
     "hsplit.indices_or_sections": "int | Sequence[_int]",
     "vsplit.indices_or_sections": "int | Sequence[_int]",
     "dsplit.indices_or_sections": "int | Sequence[_int]",
