@@ -67,6 +67,7 @@ KEPT = _paths(
         "autograd.views": "_writer_numbers",
         "backends.cuda.cublas": "_handles _plans _workspaces",
         "backends.cuda.cufft": "_plans",
+        "backends.cuda.cusolver": "_handles",
         "backends.cuda.runtime": "_devices _driver _idle _kept _recorded _several",
         "cuda.graphs": "_pools",
         "devices": "_KNOWN",
