@@ -1,6 +1,5 @@
 """Decompositions on a device: by the kernels for small matrices and, in their stead, by the libraries (of which the
-emulated device has a stand-in), beside the CPU's. Each operator with its derivatives: tests/test_ops.py -k linalg --device
-cuda."""
+emulated device has a stand-in), beside the CPU's. Each operator with its derivatives: tests/test_ops.py --device cuda."""
 
 import pytest
 import tinytorch as tt
@@ -59,7 +58,7 @@ def solve_triangular(how):
     return call
 
 
-# By name: how the operand is made of one that has a strong diagonal, the function, and whether it takes another operand.
+# By name: how the operand is made of one with a strong diagonal, the function, and whether it takes a second one.
 FACTORS = {
     "cholesky": (lambda a: a @ a.mH, L.cholesky, False),
     "cholesky upper": (lambda a: a @ a.mH, lambda a: L.cholesky(a, upper=True), False),
