@@ -296,11 +296,30 @@ static bool lu_solve(job *j) {
     return ok;
 }
 
+/* Of what fits into a block's shared memory without its inverse; as tt_cuda_decompose_small. */
+static int inv_small(const job *j, matrices x, int *pivots) {
+    tt_stack lu = *j->s, system = *j->s;
+    lu.first.out[0] = lu.first.a;
+    lu.first.out[1] = pivots;
+    lu.steps[0] = lu.step_a;
+    int done = tt_cuda_decompose_small(TT_DECOMPOSE_lu_factor, &lu);
+    if (done <= 0) return done;
+    system.first.pivots = pivots;
+    system.first.b = x.data;
+    system.first.b_rows = x.rows;
+    system.first.b_cols = x.cols;
+    system.step_b = x.step;
+    system.info = j->spare;
+    return set_identity(j, x) ? tt_cuda_decompose_small(TT_DECOMPOSE_lu_solve, &system) : -1;
+}
+
 static bool inv(job *j) {
     int n = j->s->first.n;
     matrices x = result(j, 0, n, n);
     int *pivots = room(j, j->s->count * n * (int64_t)sizeof(int));
-    if (!pivots || !factor(j, operand_a(j), pivots) || !set_identity(j, x)) return false;
+    int done = pivots ? inv_small(j, x, pivots) : -1;
+    if (done) return done > 0;
+    if (!factor(j, operand_a(j), pivots) || !set_identity(j, x)) return false;
     if (solves_in_order(j)) return solve_in_order(j, operand_a(j), pivots, x);
     return solve(j, operand_a(j), pivots, x, 0, NULL);
 }

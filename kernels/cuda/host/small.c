@@ -46,6 +46,9 @@ static int system_of(const tt_stack *s, int task, int option, int cols) {
     tt_small_args p = {
         .a = c->a, .b = c->b, .pivots = (int *)c->pivots, .step_b = s->step_b, .cols = cols, .option = option};
     if (!cols || at_once < 1 || s->nbatch > TT_CUDA_DIMS) return 0;
+    int64_t blocks = (TT_CUDA_ENOUGH + s->count - 1) / s->count, share = (cols + blocks - 1) / blocks;
+    if (share < MOST_THREADS / 32) share = MOST_THREADS / 32;
+    if (at_once > share) at_once = share;
     p.at_once = at_once < cols ? (int)at_once : cols;
     for (p.nbatch = 0; p.nbatch < s->nbatch; p.nbatch++) {
         p.batch[p.nbatch] = s->batch[p.nbatch];
