@@ -121,9 +121,16 @@ def test_plans_are_chosen_once(fake):
 
 def test_plans_do_not_pile_up(fake, monkeypatch):
     monkeypatch.setattr(cudnn, "_PLANS", 3)
+    monkeypatch.setattr(cudnn, "_graphs", [])
+    monkeypatch.setattr(cudnn, "_retired", [])
     for n in range(1, 9):
         convolve(n)
-        assert len(cudnn._handles[0].plans) <= 3
+        assert len(cudnn._handles[0].plans) <= 3 and not cudnn._retired
+    there = len(cudnn._handles[0].plans)
+    cudnn.expect_graphs()
+    for n in range(1, 9):
+        convolve(n)
+    assert len(cudnn._retired) + len(cudnn._handles[0].plans) == there + 8
 
 
 def test_results_are_the_same_in_every_run_unless_allowed_otherwise(fake, monkeypatch):

@@ -7,6 +7,8 @@ float32's (``allow_tf32`` is False).
 - ``benchmark_limit``: how many of them; 0: all.
 - ``deterministic``: only plans whose results are the same in every run.
 - ``allow_tf32``: round float32 operands to 10 bits of mantissa, for tensor cores.
+
+Recurrent layers are products of matrices: for them the settings of ``backends.cuda.matmul`` hold.
 """
 
 from __future__ import annotations
