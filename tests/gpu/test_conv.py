@@ -217,6 +217,10 @@ def test_settings_have_types():
         settings.benchmark = 1
     with settings.flags(enabled=True, benchmark=True, allow_tf32=False):
         assert settings.benchmark and not settings.deterministic
+    with settings.flags(fp32_precision="ieee"):
+        assert not settings.allow_tf32 and not settings.enabled
+    with pytest.raises(RuntimeError, match="fp32_precision must be one of none, ieee, tf32"):
+        settings.set_flags(_fp32_precision="half")
     assert settings.set_flags() == before == (True, False, 10, True, False)
 
 
