@@ -271,6 +271,14 @@ def batch_norm():
 batch_running = batch_sums = batch_norm
 
 
+def grid_sample():
+    for dtype in (tt.float32, tt.bfloat16):
+        x, grid = empty(2, 3, 9, 12, dtype=dtype).requires_grad_(), empty(2, 4, 5, 2, dtype=dtype).requires_grad_()
+        F.grid_sample(x, grid, align_corners=True).sum().backward()
+        F.grid_sample(x, grid, "bicubic", "reflection").sum().backward()
+    F.grid_sample(empty(2, 3, 9, 5, 4), empty(2, 4, 5, 6, 3), "nearest", "border")
+
+
 def sparse():
     places = tt.zeros(2, 5, dtype=tt.int64, device="cuda")
     for dtype in (tt.float32, tt.float64):
