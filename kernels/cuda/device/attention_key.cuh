@@ -1,8 +1,8 @@
 /* Attention's derivatives by keys and values. A thread block has a block of keys, and walks over the queries of the heads
  * that it serves. */
 #pragma once
-#define TT_R TT_ATTENTION_R_KEY(TT_TENSOR, TT_E, TT_V, TT_SIZE)
-#define TT_C TT_ATTENTION_C_KEY(TT_TENSOR, TT_E, TT_V, TT_SIZE)
+#define TT_R TT_ATTENTION_R_KEY(TT_TENSOR, TT_SPLIT, TT_E, TT_V, TT_SIZE)
+#define TT_C TT_ATTENTION_C_KEY(TT_TENSOR, TT_SPLIT, TT_E, TT_V, TT_SIZE)
 #include "cuda/device/attention_tile.cuh"
 
 extern "C" __global__ void __launch_bounds__(TT_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {

@@ -7,7 +7,7 @@
 #define TT_SCORES 2 /* neighbours of a thread's columns of scores, and of a result */
 #define TT_PIECE 2
 #define TT_DEPTH (2 * TT_PACK) /* of a product of two blocks */
-#define TT_SPLIT TT_IS(TT_D0, f32)
+#define TT_UNROLLED (TT_SPLIT ? 2 : 16)
 typedef stored_type shared_type;
 typedef tt_pack<uint32_t, 4> fragment; /* what a lane has of a left block, or of two right ones */
 
@@ -131,11 +131,6 @@ static TT_DEVICE operand split(const fragment &f) {
     }
     return o;
 }
-static TT_DEVICE void multiply(float &c0, float &c1, float &c2, float &c3, const operand &a, const operand &b, int h) {
-    multiply(c0, c1, c2, c3, a.small, b.large.at[2 * h], b.large.at[2 * h + 1]);
-    multiply(c0, c1, c2, c3, a.large, b.small.at[2 * h], b.small.at[2 * h + 1]);
-    multiply(c0, c1, c2, c3, a.large, b.large.at[2 * h], b.large.at[2 * h + 1]);
-}
 /* Weights as a left block: of the depth the order is another one, */
 static TT_DEVICE operand left(const number (&s)[TT_R][TT_C], int m, int k) {
     fragment f;
@@ -157,10 +152,6 @@ template <int stride> static TT_DEVICE operand right(const stored_type *x) {
 #else
 typedef fragment operand;
 static TT_DEVICE fragment split(const fragment &f) { return f; }
-static TT_DEVICE void multiply(float &c0, float &c1, float &c2, float &c3, const fragment &a, const fragment &b,
-                               int h) {
-    multiply(c0, c1, c2, c3, a, b.at[2 * h], b.at[2 * h + 1]);
-}
 /* Weights as a left block, and two right blocks of what they are multiplied by. */
 static TT_DEVICE fragment left(const number (&s)[TT_R][TT_C], int m, int k) {
     fragment f;
@@ -199,13 +190,36 @@ static TT_DEVICE void load(stored_type *to, const stored_type *from, int64_t ste
 
 static TT_DEVICE number loaded(const stored_type *x) { return TT_CONVERT(TT_D0, TT_D1, *x); }
 
-/* c (two neighbouring rows of 8, of the columns from j on) += a b */
+/* Of a thread's rows, 16 columns from the j-th on: c += a b. The unit rounds towards 0, so of float32 it adds up the parts of
+ * one product alone, the small ones first, of which nothing is lost. */
 template <int columns>
-static TT_DEVICE void add_product(number (&c)[TT_R][columns], int m, int j, const operand &a, const operand &b) {
+static TT_DEVICE void add_product(number (&c)[TT_R][columns], int j, const operand (&a)[TT_R / 2], const operand &b) {
+#if TT_SPLIT
+    float s[TT_R / 2][2][4];
 #pragma unroll
-    for (int h = 0; h < 2; h++)
-        multiply(c[2 * m][j + 2 * h], c[2 * m][j + 2 * h + 1], c[2 * m + 1][j + 2 * h], c[2 * m + 1][j + 2 * h + 1], a,
-                 b, h);
+    for (int part = 0; part < 3; part++)
+#pragma unroll
+        for (int m = 0; m < TT_R / 2; m++)
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                float(&to)[4] = s[m][h];
+                if (part == 0) to[0] = to[1] = to[2] = to[3] = 0;
+                const fragment &right = part == 1 ? b.small : b.large;
+                multiply(to[0], to[1], to[2], to[3], part == 0 ? a[m].small : a[m].large, right.at[2 * h],
+                         right.at[2 * h + 1]);
+            }
+#pragma unroll
+    for (int m = 0; m < TT_R / 2; m++)
+#pragma unroll
+        for (int k = 0; k < 8; k++) c[2 * m + k / 2 % 2][j + k / 4 * 2 + k % 2] += s[m][k / 4][k % 4];
+#else
+#pragma unroll
+    for (int m = 0; m < TT_R / 2; m++)
+#pragma unroll
+        for (int h = 0; h < 2; h++)
+            multiply(c[2 * m][j + 2 * h], c[2 * m][j + 2 * h + 1], c[2 * m + 1][j + 2 * h], c[2 * m + 1][j + 2 * h + 1],
+                     a[m], b.at[2 * h], b.at[2 * h + 1]);
+#endif
 }
 
 /* s = the products of the warp's rows of a and the rows of b */
@@ -215,7 +229,7 @@ static TT_DEVICE void scores(const place &t, const stored_type *a, const stored_
     a += (warp * 8 * TT_R + (lane & 15)) * TT_STRIDE(padded) + lane / 16 * TT_PACK;
     b += ((lane & 7) + lane / 16 * 8) * TT_STRIDE(padded) + (lane / 8 & 1) * TT_PACK;
     clear(s);
-#pragma unroll
+#pragma unroll TT_UNROLLED
     for (int d = 0; d < padded; d += TT_DEPTH) {
         operand x[TT_R / 2];
 #pragma unroll
@@ -223,8 +237,7 @@ static TT_DEVICE void scores(const place &t, const stored_type *a, const stored_
 #pragma unroll
         for (int j = 0; j < TT_C; j += 4) { /* 16 columns */
             const operand y = split(blocks(b + 4 * j * TT_STRIDE(padded) + d));
-#pragma unroll
-            for (int m = 0; m < TT_R / 2; m++) add_product(s, m, j, x[m], y);
+            add_product(s, j, x, y);
         }
     }
 }
@@ -234,15 +247,14 @@ template <int padded>
 static TT_DEVICE void product(const place &t, stored_type *, const number (&s)[TT_R][TT_C], const stored_type *x,
                               number (&to)[TT_R][padded / TT_GROUP]) {
 #pragma unroll
-    for (int k = 0; k < TT_C; k += TT_DEPTH / TT_GROUP) {
+    for (int j = 0; j < TT_C; j += TT_DEPTH / TT_GROUP) {
         operand w[TT_R / 2];
 #pragma unroll
-        for (int m = 0; m < TT_R / 2; m++) w[m] = left(s, m, k);
+        for (int m = 0; m < TT_R / 2; m++) w[m] = left(s, m, j);
 #pragma unroll
         for (int c = 0; c < padded / 4; c += 4) { /* 16 columns */
-            const operand y = right<TT_STRIDE(padded)>(x + 4 * k * TT_STRIDE(padded) + 4 * c);
-#pragma unroll
-            for (int m = 0; m < TT_R / 2; m++) add_product(to, m, c, w[m], y);
+            const operand y = right<TT_STRIDE(padded)>(x + 4 * j * TT_STRIDE(padded) + 4 * c);
+            add_product(to, c, w, y);
         }
     }
 }

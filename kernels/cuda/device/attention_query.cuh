@@ -1,7 +1,7 @@
 /* Attention's derivative by the queries, and of each of their rows the sum of g times out, which attention_key.cuh wants. */
 #pragma once
-#define TT_R TT_ATTENTION_R_QUERY(TT_TENSOR, TT_E, TT_V, TT_SIZE)
-#define TT_C TT_ATTENTION_C_QUERY(TT_TENSOR, TT_E, TT_V, TT_SIZE)
+#define TT_R TT_ATTENTION_R_QUERY(TT_TENSOR, TT_SPLIT, TT_E, TT_V, TT_SIZE)
+#define TT_C TT_ATTENTION_C_QUERY(TT_TENSOR, TT_SPLIT, TT_E, TT_V, TT_SIZE)
 #include "cuda/device/attention_tile.cuh"
 
 extern "C" __global__ void __launch_bounds__(TT_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {

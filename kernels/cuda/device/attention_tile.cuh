@@ -20,6 +20,11 @@ typedef TT_TYPE(TT_D1) number;
 
 #define TT_SIZE ((int)sizeof(number))
 #define TT_TENSOR (TT_VARIANT & TT_ATTENTION_TENSOR ? 1 : 0)
+#if TT_IS(TT_D0, f32)
+#define TT_SPLIT TT_TENSOR /* operands are sums: attention_mma.cuh */
+#else
+#define TT_SPLIT 0
+#endif
 #define TT_E (((TT_VARIANT >> TT_ATTENTION_WIDTH & 7) + 1) * 32)
 #define TT_V (((TT_VARIANT >> TT_ATTENTION_OUT_WIDTH & 7) + 1) * 32)
 #define TT_WARPS (1 << (TT_VARIANT >> TT_ATTENTION_WARPS & 3))

@@ -42,11 +42,12 @@ static bool in_packs(const tt_heads *h, int size) {
 
 static tile tile_of(const job *j, int kernel, bool tensor) {
     int e = j->width, v = j->out_width, size = tt_itemsizes[j->compute];
-    if (kernel == FORWARD)
-        return (tile){TT_ATTENTION_R_FORWARD(tensor, e, v, size), TT_ATTENTION_C_FORWARD(tensor, e, v, size), tensor};
-    if (kernel == QUERY)
-        return (tile){TT_ATTENTION_R_QUERY(tensor, e, v, size), TT_ATTENTION_C_QUERY(tensor, e, v, size), tensor};
-    return (tile){TT_ATTENTION_R_KEY(tensor, e, v, size), TT_ATTENTION_C_KEY(tensor, e, v, size), tensor};
+    bool split = j->dtype == TT_F32;
+#define OF(KERNEL)                                                                                                     \
+    { TT_ATTENTION_R_##KERNEL(tensor, split, e, v, size), TT_ATTENTION_C_##KERNEL(tensor, split, e, v, size), tensor }
+    const tile tiles[] = {OF(FORWARD), OF(QUERY), OF(KEY)};
+#undef OF
+    return tiles[kernel];
 }
 
 /* Rows of a warp. */
@@ -163,7 +164,7 @@ static int by_library(const job *j, const tt_attention_work *w) {
         status = tt_cuda_attend(device, tt_cuda_stream(device), &a, tensors);
         if (status < 0) tt_fail(TT_PYTHON_ERROR, "attention could not be computed");
     }
-    if (status == 1 && w->kernel == TT_ATTENTION_LIBRARY) {
+    if (status == 1 && w->kernel == TT_ATTENTION_LIBRARY && !w->g) {
         tt_fail(TT_RUNTIME_ERROR, "scaled_dot_product_attention: No available kernel: cuDNN has none for this call");
         return -1;
     }
