@@ -64,9 +64,9 @@ extern "C" __global__ void __launch_bounds__(TT_THREADS) tt_kernel(const __grid_
         mask<false>(p, t, n, head, first, i * TT_COLS, s);
         exponentials(x, s);
 #if TT_VARIANT & TT_ATTENTION_DROPS
-        each<false>(t, first, i * TT_COLS, [&](int r, int c, int row, int col) {
-            s[r][c] *= factor_of(p, stream, (n * p.heads + head) * p.rows + row, col);
-        });
+        draw_rows(
+            p, stream, t, [&](int r) { return ((n * p.heads + head) * p.rows + first + r) * p.keys + i * TT_COLS; },
+            [&](int r, int c, number factor) { s[r][c] *= factor; });
 #endif
         product<TT_V>(t, weights, s, value + stage * of_value, x.out);
     });
