@@ -32,8 +32,7 @@
     ((tensor) ? (TT_ATTENTION_WIDER(e, v) <= 64 && !(split) ? 4 : 2)                                                   \
               : (TT_ATTENTION_WIDER(e, v) <= 128 ? 16 : 8) / (size))
 #define TT_ATTENTION_C_KEY(tensor, split, e, v, size)                                                                  \
-    ((tensor) ? (TT_ATTENTION_WIDER(e, v) <= 64 && (split) ? 16 : 8)                                                   \
-              : (TT_ATTENTION_WIDER(e, v) <= 64 ? 32 : 16) / (size))
+    ((tensor) ? 8 : (TT_ATTENTION_WIDER(e, v) <= 64 ? 32 : 16) / (size))
 #define TT_ATTENTION_TENSOR_KEYS 128 /* the widest heads of which tensor cores find the keys' derivative */
 
 /* Lanes that share a row; in shared memory: tiles of columns at a time, numbers behind a row, so that neighbouring rows lie

@@ -7,7 +7,7 @@
 
 extern int tt_cuda_attend(int, int, tt_attend *, void **);
 
-#define MOST_WARPS 2 /* log */
+#define WARPS 2 /* log, of most thread blocks */
 
 typedef struct {
     tt_attention_args p;
@@ -71,7 +71,8 @@ static bool run(job *j, int kernel, int64_t rows, int64_t heads) {
     bool wide = TT_ATTENTION_WIDER(j->width, j->out_width) > TT_ATTENTION_TENSOR_KEYS;
     tile t = tile_of(j, kernel, j->compute == TT_F32 && !(kernel == KEY && wide));
     if (shared_of(j, kernel, &t, 1) > room) t = tile_of(j, kernel, false);
-    int log = MOST_WARPS;
+    /* a processor is to have eight warps, in two blocks unless these have no room */
+    int log = t.tensor && 2 * shared_of(j, kernel, &t, 1 << WARPS) > room ? WARPS + 1 : WARPS;
     int64_t per = rows_of(&t);
     while (log > 0 && (shared_of(j, kernel, &t, 1 << log) > room ||
                        (rows + (per << log) - 1) / (per << log) * heads < TT_CUDA_ENOUGH))
