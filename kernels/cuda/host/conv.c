@@ -6,7 +6,7 @@
 #include "cuda/host/cuda.h"
 #include <string.h>
 
-extern int tt_cuda_convolve(int, int, tt_convolution *, void *, void *, void *);
+extern int tt_cuda_convolve(int, int, tt_convolution *, intptr_t, intptr_t, intptr_t);
 
 /* Of an array of a convolution the strides, in all five dimensions. */
 static void steps_of(int64_t *to, const tt_array *a) {
@@ -66,7 +66,8 @@ static int call(const tt_conv_work *w, tt_array *const three[3], bool channels_l
         if (alignment(three[k]->data) < c.align) c.align = alignment(three[k]->data);
     int device = tt_device - 1;
     TT_LEAVE_TO_PYTHON;
-    int status = tt_cuda_convolve(device, tt_cuda_stream(device), &c, three[0]->data, three[1]->data, three[2]->data);
+    int status = tt_cuda_convolve(device, tt_cuda_stream(device), &c, (intptr_t)three[0]->data,
+                                  (intptr_t)three[1]->data, (intptr_t)three[2]->data);
     if (status < 0) tt_fail(TT_PYTHON_ERROR, "the convolution could not be computed");
     return status;
 }
@@ -114,6 +115,55 @@ static int by_library(const tt_conv_work *w, bool channels_last) {
     return status;
 }
 
+/* Is it the gradient of a weight of one tap that meets whole elements alone? */
+static bool is_product(const tt_conv_work *w) {
+    if (w->computed != w->weight || w->groups != 1) return false;
+    for (int d = 0; d < TT_CONV_DIMS; d++)
+        if (w->taps[d] != 1 || w->padding[d] || (w->places[d] - 1) * w->stride[d] >= w->size[d]) return false;
+    return true;
+}
+
+/* ... by matrices: of each image that of the gradients by that of the elements met, and the sum over images; or where
+ * the channels lie next to each other one product of all. */
+static bool by_product(const tt_conv_work *w) {
+    int64_t strides[TT_CONV_DIMS + 2], shape[3] = {w->batch, w->out, w->in};
+    tt_array met = *w->input, *input = NULL, *result = NULL, *parts = NULL;
+    int n = met.ndim - 2;
+    for (int d = 0; d < met.ndim; d++) strides[d] = met.strides[d] * (d < 2 ? 1 : w->stride[TT_CONV_DIMS - n + d - 2]);
+    int64_t sizes[TT_CONV_DIMS + 2] = {w->batch, w->in};
+    memcpy(sizes + 2, w->result->shape + 2, sizeof *sizes * (size_t)n);
+    met.shape = sizes;
+    met.strides = strides;
+    met.numel = tt_numel(met.ndim, sizes);
+    tt_update_flags(&met);
+    int64_t places = w->result->numel / (w->batch * w->out);
+    bool last = w->channels_last, ok = true;
+    tt_gemm g = {.m = w->out, .n = w->in, .dtype = w->computed->dtype};
+    if (last) g.k = w->batch * places, g.count = 1, g.lda = w->out, g.ldb = w->in, g.trans = 1;
+    else {
+        g.k = g.lda = g.ldb = places, g.count = w->batch, g.trans = 2;
+        g.step_a = w->out * places, g.step_b = w->in * places;
+        ok = w->batch == 1 || (parts = tt_empty(g.dtype, 3, shape));
+    }
+    if (ok && !lies(&met, last)) ok = (input = fresh(&met, last)) && tt_copy_now(input, &met) == 0;
+    if (ok && !lies(w->result, last)) ok = (result = fresh(w->result, last)) && tt_copy_now(result, w->result) == 0;
+    ok = ok && tt_cuda_multiply(&g, (result ? result : w->result)->data, (input ? input : &met)->data,
+                                (parts ? parts : w->computed)->data);
+    if (ok && parts) {
+        tt_array sum = *w->computed;
+        sum.ndim = 2;
+        sum.shape = shape + 1;
+        sum.strides = (int64_t[]){w->in, 1};
+        tt_update_flags(&sum);
+        ok = tt_cuda_reduce(&sum, parts, 1, TT_RED_sum, g.dtype, g.dtype, TT_RED_ALONE);
+    }
+    for (int k = 0; k < 3; k++) {
+        tt_array *made = k == 0 ? input : k == 1 ? result : parts;
+        if (made) tt_free(made);
+    }
+    return ok;
+}
+
 /* computed += bias, of its channels */
 static bool add_bias(const tt_conv_work *w) {
     int64_t shape[TT_CONV_DIMS + 2], strides[TT_CONV_DIMS + 2] = {0};
@@ -135,6 +185,7 @@ bool tt_cuda_conv(const tt_conv_work *w) {
         status = 0;
     } else if (!tt_is_integral(w->computed->dtype)) {
         status = by_library(w, w->channels_last);
+        if (status == 1 && is_product(w)) status = by_product(w) ? 0 : -1;
         if (status == 1 && w->channels_last) status = by_library(w, false);
     }
     if (status == 1) status = own(w) ? 0 : -1;
