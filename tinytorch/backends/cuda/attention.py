@@ -4,6 +4,7 @@ tinytorch/ops/attention.py."""
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -222,6 +223,14 @@ def _choose(handle, p, backward: bool) -> Plan | None:
     return found and Plan(found, uids, graph.values)
 
 
+@functools.cache
+def _is_installed() -> bool:
+    try:
+        return cudnn.version() > 0
+    except OSError:
+        return False
+
+
 def _is_for_library(p) -> bool:
     """Packs of 16 bytes, no row for several heads, and not what a version is known to do wrong. Derivatives only where
     they may differ in their last bits from run to run: what is found for a query is added up by several blocks, in any
@@ -238,7 +247,7 @@ def attend(device: int, problem, tensors, stream: int) -> int:
     """Attention or its derivative, as tt_attend in kernels/api/cuda.h describes it, on the device whose context is
     current; ``tensors``: query, key, value, the result, its gradient and theirs, and the logarithms of sums. 1: not by
     cuDNN."""
-    if not settings.enabled or not _is_for_library(problem):
+    if not settings.enabled or not _is_installed() or not _is_for_library(problem):
         return 1
     backward = bool(problem.backward)
     handle = cudnn.handle_of(device)
