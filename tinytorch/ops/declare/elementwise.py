@@ -354,8 +354,8 @@ def binary(
 
 
 def without_history(kernel: str, *names: str):
-    """The binary or ternary ``kernel`` as a formula of parameters ``names``, for derivatives that nobody derives again: it
-    does not look for history to record. The last of three operands may be a number."""
+    """The binary or ternary ``kernel`` as a formula of parameters ``names``, for derivatives that nobody derives again:
+    it does not look for history to record. The last of three operands may be a number."""
     code = lib.tt_op_code(kernel.encode())
     call, call_with_number = gives_tensor(lib.tt_binary), gives_tensor(lib.tt_ternary_number)
     call_with_three = gives_tensor(lib.tt_ternary)
