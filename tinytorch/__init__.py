@@ -71,8 +71,6 @@ from .autograd.modes import (
 from .backends.cpu import OutOfMemoryError, get_num_threads, set_num_threads
 from .backends.cuda.flags import get_float32_matmul_precision, set_float32_matmul_precision
 from .config import config
-from .cpu import amp as _cpu_amp
-from .cuda import amp as _cuda_amp
 from .determinism import (
     are_deterministic_algorithms_enabled,
     get_deterministic_debug_mode,
