@@ -198,7 +198,7 @@ def _first_order(g, input, grid, mode, padding_mode, align, edges):
 
 
 @primitive(
-    name="grid_sampler",
+    name="sampled_grid",
     title={"GridSampler2DBackward0": "input.ndim == 4", "GridSampler3DBackward0": ""},
     inputs=("input", "grid"),
     vjp=_derived,
