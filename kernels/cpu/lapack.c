@@ -128,20 +128,25 @@ static tt_matrix matrix_at(const tt_stack *s, int64_t i) {
     return c;
 }
 
+static bool is_svd(const job *j) {
+    return j->run == svd_f32 || j->run == svd_f64 || j->run == svdvals_f32 || j->run == svdvals_f64;
+}
+
 /* Few matrices leave most of a long vector empty. */
 static const tt_jacobi_table *table_for(const tt_stack *s) {
     bool few = s->count <= tt_jacobi_loops[0]->types[s->dtype == TT_F64].lanes;
     return tt_jacobi_loops[few ? 0 : tt_isa_index];
 }
 
-/* As many symmetric matrices at a time as a vector has lanes: Note [Matrices side by side]. */
+/* As many matrices at a time as a vector has lanes: Note [Matrices side by side]. */
 static void run_together(void *context, int64_t begin, int64_t end) {
     job *j = context;
     tt_stack *s = j->s;
     bool wide = s->dtype == TT_F64;
     const tt_jacobi_table *table = table_for(s);
     int lanes = table->types[wide].lanes, n = s->first.n;
-    tt_jacobi w = {.n = n, .upper = s->first.option, .vectors = s->first.out[1] != NULL};
+    bool singular = is_svd(j), vectors = s->first.out[1] != NULL;
+    tt_jacobi w = {.n = n, .upper = s->first.option, .vectors = vectors};
     if (!(w.room = tt_scratch(TT_JACOBI_ROOM(n, lanes, wide ? 8 : 4) + 64))) {
         __atomic_store_n(&j->failed, true, __ATOMIC_RELAXED);
         return;
@@ -153,13 +158,15 @@ static void run_together(void *context, int64_t begin, int64_t end) {
         for (int k = 0; k < lanes; k++) {
             int64_t i = first + (k < w.count ? k : w.count - 1);
             tt_matrix c = matrix_at(s, i);
-            char part = c.option ? 'U' : 'L';
+            char part = singular ? 'A' : c.option ? 'U' : 'L';
             bool finite = wide ? is_finite_f64(c.a, n, n, part) : is_finite_f32(c.a, n, n, part);
             s->info[i] = finite ? 0 : NOT_FINITE;
             w.a[k] = c.a;
-            w.values[k] = c.out[0];
+            w.values[k] = c.out[singular && vectors];
+            w.u[k] = c.out[0];
+            w.v[k] = c.out[2];
         }
-        table->types[wide].run(&w);
+        (singular ? table->types[wide].svd : table->types[wide].eigh)(&w);
         for (int k = 0; k < w.count; k++)
             if (!s->info[first + k] && !w.done[k]) run_matrices(j, first + k, first + k + 1);
     }
@@ -169,7 +176,8 @@ static void run_together(void *context, int64_t begin, int64_t end) {
 /* By the matrices' shape alone, so that bits are those of any batch and any machine. */
 static bool goes_together(const job *j) {
     bool symmetric = j->run == eigh_f32 || j->run == eigh_f64 || j->run == eigvalsh_f32 || j->run == eigvalsh_f64;
-    return symmetric && j->s->first.n >= 2 && j->s->first.n <= TT_JACOBI_MOST;
+    const tt_matrix *c = &j->s->first;
+    return (symmetric || (is_svd(j) && c->m == c->n)) && c->n >= 2 && c->n <= TT_JACOBI_MOST;
 }
 
 bool tt_cpu_decompose(int decomposition, tt_stack *s) {

@@ -1,4 +1,4 @@
-/* Eigenvalues of as many symmetric matrices as a vector has lanes. Note [Matrices side by side] in cpu/jacobi.h. */
+/* Eigenvalues and singular values of as many matrices as a vector has lanes. Note [Matrices side by side] in cpu/jacobi.h. */
 #include "cpu/jacobi.h"
 #include "cpu/simd.h"
 #include <math.h>
@@ -41,4 +41,4 @@
 #define SQRT SQRT_f64
 #include "cpu/simd/jacobi_loops.h"
 
-const tt_jacobi_table TT_LOCAL(tt_jacobi_loops) = {{{BYTES / 4, eigh_f32}, {BYTES / 8, eigh_f64}}};
+const tt_jacobi_table TT_LOCAL(tt_jacobi_loops) = {{{BYTES / 4, eigh_f32, svd_f32}, {BYTES / 8, eigh_f64, svd_f64}}};
