@@ -199,7 +199,7 @@ def _product(s: SparseTensor, dense: Tensor) -> Tensor:
     if s.dtype is not dense.dtype:
         raise RuntimeError(f"mm: expected m1 and m2 to have the same dtype, but got: {s.dtype!r} != {dense.dtype!r}")
     rows, cols = s._indices().unbind(0)
-    if s._entries.is_cpu and s.dtype in (float32, float64):
+    if s.dtype in (float32, float64):
         return _at_places(rows, cols, s._entries, dense, s.shape[0])
     return added_up(rows, s._entries.unsqueeze(1) * dense.index_select(0, cols), s.shape[0])
 
