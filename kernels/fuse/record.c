@@ -240,7 +240,7 @@ static bool append_alike(tt_trace *t, int op, int64_t dtype, tt_array *out, int 
 
 bool tt_record_alike(int op, int dtype, tt_array *out, int n, tt_array *const *in) {
     tt_trace *t = tt_recorder;
-    if (!leaves_complex(TT_NODE_OP, n, in, out) && !t->step && !tt_fuse_running(t) &&
+    if (!(tt_is_complex(dtype) && leaves_complex(TT_NODE_OP, n, in, out)) && !t->step && !tt_fuse_running(t) &&
         !(tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_LINES)) {
         tt_trace_lock(t);
         bool ok = append_alike(t, op, dtype, out, n, in);
