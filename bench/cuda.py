@@ -481,6 +481,32 @@ def attention_memory(side):
     return measure
 
 
+# Decompositions. Of vectors, whose signs are anyone's, the values beside them are compared.
+
+
+def _decomposed(name, operation):
+    """Add rows of ``operation(linalg, x, A)`` with x random and A positive definite."""
+
+    def add(shape, said):
+        @SUITE.row(f"{name}, {said} float32", target=1.05, tolerance=1e-3)
+        def make(side):
+            x = _normal(*shape)
+            a = side.tensor(x @ x.swapaxes(-1, -2) / shape[-1] + np.eye(shape[-1], dtype=np.float32))
+            x = side.tensor(x)
+            return lambda: operation(side.torch.linalg, x, a)
+
+    add((512, 512), "512 x 512")
+    add((4096, 16, 16), "4096 x (16, 16)")
+
+
+_decomposed("svd", lambda linalg, x, a: linalg.svd(x)[1])
+_decomposed("eigh", lambda linalg, x, a: linalg.eigh(a)[0])
+_decomposed("solve", lambda linalg, x, a: linalg.solve(a, x))
+_decomposed("cholesky", lambda linalg, x, a: linalg.cholesky(a))
+_decomposed("qr", lambda linalg, x, a: linalg.qr(x)[1])
+_decomposed("inv", lambda linalg, x, a: linalg.inv(a))
+
+
 # Training steps.
 
 

@@ -291,6 +291,37 @@ def fused():
         tt.fuse.wait()
 
 
+def _large(dtype=tt.float32):
+    return empty(150, 150, dtype=dtype)
+
+
+def stack():
+    for dtype in (tt.float32, tt.complex128):
+        a = _large(dtype)
+        _ = tt.linalg.cholesky(a), tt.linalg.inv_ex(a), tt.linalg.eig(a), tt.linalg.lu(a), tt.linalg.svd(a)
+        _ = tt.linalg.lu_solve(*tt.linalg.lu_factor_ex(a)[:2], a), tt.linalg.lu_factor_ex(a, pivot=False)
+
+
+def ldl():
+    for dtype in (tt.float32, tt.complex128):
+        a = empty(5, 5, dtype=dtype)
+        _ = tt.linalg.ldl_solve(*tt.linalg.ldl_factor(a), a)
+        tt.linalg.ldl_solve(*tt.linalg.ldl_factor(a, hermitian=True), a, hermitian=True)
+
+
+def small():
+    for dtype in (tt.float32, tt.complex128):
+        a = empty(2, 5, 5, dtype=dtype)
+        _ = tt.linalg.cholesky(a), tt.linalg.inv(a), tt.linalg.solve(a, a), tt.linalg.qr(a), tt.linalg.qr(a, "r")
+        _ = tt.cholesky_inverse(a), tt.geqrf(a), tt.linalg.solve_triangular(a, a, upper=True)
+
+
+def jacobi():
+    for dtype in (tt.float32, tt.complex128):
+        a = empty(2, 5, 5, dtype=dtype)
+        _ = tt.linalg.svd(a), tt.linalg.svdvals(a), tt.linalg.eigh(a), tt.linalg.eigvalsh(a)
+
+
 def _attention(dtype=tt.float32, width=16, out_width=24, rows=40, keys=70, **how):
     sizes = (2, 4, rows, width), (2, 2, keys, width), (2, 2, keys, out_width)
     q, k, v = (empty(*size, dtype=dtype).requires_grad_() for size in sizes)
