@@ -62,6 +62,7 @@ def declarations():
         [
             enumerators("dtypes.h", ("TT_DTYPES", "TT_")),
             enumerators("dtypes.h", ("TT_KINDS", "TT_KIND_")),
+            enumerators("optim.h", ("TT_UPDATE_RULES", "TT_RULE_"), ("TT_UPDATE_FLAGS", "TT_")),
             *(re.sub(r"^#.*$", "", h.read_text(), flags=re.M) for h in headers()),
         ]
     )
@@ -78,6 +79,9 @@ ffibuilder.cdef("""extern "Python+C" {
     int tt_cuda_gemm(int device, int stream, tt_gemm *problem, void *a, void *b, void *c, void *out, void *bias,
                      void *alpha, void *beta);
     int tt_cuda_transform(int device, int stream, tt_transform *problem, void *a, void *out);
+    int tt_cuda_attend(int device, int stream, tt_attend *problem, void **tensors);
+    int tt_cuda_convolve(int device, int stream, tt_convolution *problem, intptr_t input, intptr_t weight,
+                         intptr_t result);
     int64_t tt_cuda_segment(int device, int64_t nbytes);
     int tt_cuda_segment_free(int device, int64_t address);
     int64_t tt_cuda_event(int what, int device, int stream, int64_t event);
@@ -86,7 +90,8 @@ ffibuilder.cdef("""extern "Python+C" {
 ffibuilder.cdef('extern "Python+C" { void tt_fuse_notify(tt_run_record *); void tt_fuse_where(int, int64_t); }')
 ffibuilder.set_source(
     "tinytorch.backends._cpu",
-    "".join(f'#include "{name}"\n' for name in ("scalar/dtypes.h", *(f"api/{h.name}" for h in headers())))
+    "".join(f'#include "scalar/{name}"\n' for name in ("dtypes.h", "optim.h"))
+    + "".join(f'#include "api/{h.name}"\n' for h in headers())
     + """tt_array *tt_pointer_of(PyObject *cdata, PyObject *ctype); /* see python/python.h */
 tt_array *tt_pointer_of(PyObject *cdata, PyObject *ctype) {
     return (tt_array *)_cffi_to_c_pointer(cdata, (struct _cffi_ctypedescr *)ctype);

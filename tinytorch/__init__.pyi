@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Literal, overload
 from .types import Device, Number, _bool, _dtype, _float, _int, _layout, _memory_format
+from . import amp as amp
 from . import autograd as autograd
 from . import cpu as cpu
 from . import cuda as cuda
@@ -21,6 +22,13 @@ from . import sparse as sparse
 from . import special as special
 from . import storage as storage
 from . import utils as utils
+from .amp.autocast_mode import autocast as autocast
+from .amp.autocast_mode import clear_autocast_cache as clear_autocast_cache
+from .amp.autocast_mode import get_autocast_dtype as get_autocast_dtype
+from .amp.autocast_mode import is_autocast_cache_enabled as is_autocast_cache_enabled
+from .amp.autocast_mode import is_autocast_enabled as is_autocast_enabled
+from .amp.autocast_mode import set_autocast_cache_enabled as set_autocast_cache_enabled
+from .amp.autocast_mode import set_autocast_dtype as set_autocast_dtype
 from .autograd.anomaly import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
 from .autograd.anomaly import is_anomaly_enabled as is_anomaly_enabled
 from .autograd.modes import enable_grad as enable_grad
@@ -114,78 +122,86 @@ __all__ = [
     "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "Generator",
     "HalfTensor", "IntTensor", "LongTensor", "OutOfMemoryError", "ShortTensor", "Size", "Tensor", "TypedStorage",
     "UntypedStorage", "__version__", "abs", "abs_", "absolute", "absolute_", "acos", "acos_", "acosh", "acosh_",
-    "adaptive_avg_pool1d", "add", "add_", "addbmm", "addcdiv", "addcmul", "addmm", "addmv", "addr", "adjoint",
-    "alias_copy", "all", "allclose", "amax", "amin", "aminmax", "angle", "any", "arange", "arccos", "arccos_",
-    "arccosh", "arccosh_", "arcsin", "arcsin_", "arcsinh", "arcsinh_", "arctan", "arctan2", "arctan2_", "arctan_",
-    "arctanh", "arctanh_", "are_deterministic_algorithms_enabled", "argmax", "argmin", "argsort", "argwhere",
-    "as_strided", "as_strided_", "as_strided_copy", "as_strided_scatter", "as_tensor", "asarray", "asin", "asin_",
-    "asinh", "asinh_", "atan", "atan2", "atan2_", "atan_", "atanh", "atanh_", "atleast_1d", "atleast_2d", "atleast_3d",
-    "autograd", "avg_pool1d", "baddbmm", "bartlett_window", "bernoulli", "bfloat16", "bincount", "bitwise_and",
-    "bitwise_and_", "bitwise_left_shift", "bitwise_left_shift_", "bitwise_not", "bitwise_not_", "bitwise_or",
-    "bitwise_or_", "bitwise_right_shift", "bitwise_right_shift_", "bitwise_xor", "bitwise_xor_", "blackman_window",
-    "block_diag", "bmm", "bool", "broadcast_shapes", "broadcast_tensors", "broadcast_to", "bucketize", "can_cast",
-    "cartesian_prod", "cat", "cdist", "cdouble", "ceil", "ceil_", "celu", "cfloat", "chain_matmul", "channel_shuffle",
-    "channels_last", "channels_last_3d", "cholesky", "cholesky_inverse", "cholesky_solve", "chunk", "clamp", "clamp_",
-    "clamp_max", "clamp_max_", "clamp_min", "clamp_min_", "clip", "clip_", "clone", "column_stack", "combinations",
-    "complex", "complex128", "complex64", "concat", "concatenate", "config", "conj", "conj_physical", "conj_physical_",
-    "contiguous_format", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
-    "convolution", "copysign", "copysign_", "corrcoef", "cos", "cos_", "cosh", "cosh_", "cosine_similarity",
-    "count_nonzero", "cov", "cpu", "cross", "cuda", "cummax", "cummin", "cumprod", "cumsum", "cumulative_trapezoid",
-    "default_generator", "deg2rad", "deg2rad_", "det", "detach", "detach_copy", "device", "diag", "diag_embed",
-    "diagflat", "diagonal", "diagonal_copy", "diagonal_scatter", "diff", "digamma", "digamma_", "dist", "div", "div_",
-    "divide", "divide_", "dot", "double", "dropout", "dsplit", "dstack", "dtype", "e", "einsum", "embedding", "empty",
-    "empty_like", "empty_permuted", "empty_strided", "enable_grad", "eq", "eq_", "equal", "erf", "erf_", "erfc",
-    "erfc_", "erfinv", "erfinv_", "exp", "exp2", "exp2_", "exp_", "expand_copy", "expm1", "expm1_", "eye", "fft",
-    "fill", "fill_", "finfo", "fix", "fix_", "flatten", "flip", "fliplr", "flipud", "float", "float16", "float32",
-    "float64", "float_power", "floor", "floor_", "floor_divide", "floor_divide_", "fmax", "fmin", "fmod", "fmod_",
-    "frac", "frac_", "frexp", "from_dlpack", "from_numpy", "frombuffer", "full", "full_like", "func", "fuse", "gather",
-    "gcd", "gcd_", "ge", "ge_", "geqrf", "ger", "get_default_device", "get_default_dtype",
-    "get_deterministic_debug_mode", "get_device", "get_float32_matmul_precision", "get_num_threads", "get_rng_state",
-    "gradient", "greater", "greater_", "greater_equal", "greater_equal_", "group_norm", "gru", "gru_cell", "gt", "gt_",
-    "half", "hamming_window", "hann_window", "hardshrink", "heaviside", "histc", "histogram", "histogramdd", "hsplit",
-    "hstack", "hypot", "hypot_", "i0", "i0_", "igamma", "igamma_", "igammac", "igammac_", "iinfo", "imag", "index_add",
-    "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_", "index_put", "index_put_", "index_reduce",
-    "index_reduce_", "index_select", "inf", "inference_mode", "initial_seed", "inner", "int", "int16", "int32", "int64",
-    "int8", "inverse", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_complex", "is_conj",
+    "adaptive_avg_pool1d", "adaptive_max_pool1d", "add", "add_", "addbmm", "addcdiv", "addcmul", "addmm", "addmv",
+    "addr", "adjoint", "affine_grid_generator", "alias_copy", "all", "allclose", "alpha_dropout", "alpha_dropout_",
+    "amax", "amin", "aminmax", "amp", "angle", "any", "arange", "arccos", "arccos_", "arccosh", "arccosh_", "arcsin",
+    "arcsin_", "arcsinh", "arcsinh_", "arctan", "arctan2", "arctan2_", "arctan_", "arctanh", "arctanh_",
+    "are_deterministic_algorithms_enabled", "argmax", "argmin", "argsort", "argwhere", "as_strided", "as_strided_",
+    "as_strided_copy", "as_strided_scatter", "as_tensor", "asarray", "asin", "asin_", "asinh", "asinh_", "atan",
+    "atan2", "atan2_", "atan_", "atanh", "atanh_", "atleast_1d", "atleast_2d", "atleast_3d", "autocast", "autograd",
+    "avg_pool1d", "baddbmm", "bartlett_window", "batch_norm", "bernoulli", "bfloat16", "bilinear",
+    "binary_cross_entropy_with_logits", "bincount", "binomial", "bitwise_and", "bitwise_and_", "bitwise_left_shift",
+    "bitwise_left_shift_", "bitwise_not", "bitwise_not_", "bitwise_or", "bitwise_or_", "bitwise_right_shift",
+    "bitwise_right_shift_", "bitwise_xor", "bitwise_xor_", "blackman_window", "block_diag", "bmm", "bool",
+    "broadcast_shapes", "broadcast_tensors", "broadcast_to", "bucketize", "can_cast", "cartesian_prod", "cat", "cdist",
+    "cdouble", "ceil", "ceil_", "celu", "celu_", "cfloat", "chain_matmul", "channel_shuffle", "channels_last",
+    "channels_last_3d", "cholesky", "cholesky_inverse", "cholesky_solve", "chunk", "clamp", "clamp_", "clamp_max",
+    "clamp_max_", "clamp_min", "clamp_min_", "clear_autocast_cache", "clip", "clip_", "clone", "column_stack",
+    "combinations", "complex", "complex128", "complex64", "concat", "concatenate", "config", "conj", "conj_physical",
+    "conj_physical_", "constant_pad_nd", "contiguous_format", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
+    "conv_transpose2d", "conv_transpose3d", "convolution", "copysign", "copysign_", "corrcoef", "cos", "cos_", "cosh",
+    "cosh_", "cosine_embedding_loss", "cosine_similarity", "count_nonzero", "cov", "cpu", "cross", "ctc_loss", "cuda",
+    "cummax", "cummin", "cumprod", "cumsum", "cumulative_trapezoid", "default_generator", "deg2rad", "deg2rad_", "det",
+    "detach", "detach_copy", "device", "diag", "diag_embed", "diagflat", "diagonal", "diagonal_copy",
+    "diagonal_scatter", "diff", "digamma", "digamma_", "dist", "div", "div_", "divide", "divide_", "dot", "double",
+    "dropout", "dropout_", "dsplit", "dstack", "dtype", "e", "einsum", "embedding", "empty", "empty_like",
+    "empty_permuted", "empty_strided", "enable_grad", "eq", "eq_", "equal", "erf", "erf_", "erfc", "erfc_", "erfinv",
+    "erfinv_", "exp", "exp2", "exp2_", "exp_", "expand_copy", "expm1", "expm1_", "eye", "feature_alpha_dropout",
+    "feature_alpha_dropout_", "fft", "fill", "fill_", "finfo", "fix", "fix_", "flatten", "flip", "fliplr", "flipud",
+    "float", "float16", "float32", "float64", "float_power", "floor", "floor_", "floor_divide", "floor_divide_", "fmax",
+    "fmin", "fmod", "fmod_", "frac", "frac_", "frexp", "frobenius_norm", "from_dlpack", "from_numpy", "frombuffer",
+    "full", "full_like", "func", "fuse", "gather", "gcd", "gcd_", "ge", "ge_", "geqrf", "ger", "get_autocast_dtype",
+    "get_default_device", "get_default_dtype", "get_deterministic_debug_mode", "get_device",
+    "get_float32_matmul_precision", "get_num_threads", "get_rng_state", "gradient", "greater", "greater_",
+    "greater_equal", "greater_equal_", "grid_sampler", "group_norm", "gru", "gru_cell", "gt", "gt_", "half",
+    "hamming_window", "hann_window", "hardshrink", "hash_tensor", "heaviside", "hinge_embedding_loss", "histc",
+    "histogram", "histogramdd", "hsplit", "hstack", "hypot", "hypot_", "i0", "i0_", "igamma", "igamma_", "igammac",
+    "igammac_", "iinfo", "imag", "index_add", "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_",
+    "index_put", "index_put_", "index_reduce", "index_reduce_", "index_select", "inf", "inference_mode", "initial_seed",
+    "inner", "instance_norm", "int", "int16", "int32", "int64", "int8", "inverse", "is_anomaly_check_nan_enabled",
+    "is_anomaly_enabled", "is_autocast_cache_enabled", "is_autocast_enabled", "is_complex", "is_conj",
     "is_deterministic_algorithms_warn_only_enabled", "is_floating_point", "is_grad_enabled", "is_inference",
     "is_inference_mode_enabled", "is_neg", "is_nonzero", "is_same_size", "is_signed", "is_storage", "is_tensor",
-    "isclose", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "istft", "kaiser_window", "kron",
-    "kthvalue", "layer_norm", "layout", "lcm", "lcm_", "ldexp", "ldexp_", "le", "le_", "lerp", "less", "less_",
-    "less_equal", "less_equal_", "lgamma", "lgamma_", "linalg", "linspace", "load", "log", "log10", "log10_", "log1p",
-    "log1p_", "log2", "log2_", "log_", "log_softmax", "logaddexp", "logaddexp2", "logcumsumexp", "logdet",
+    "isclose", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "istft", "kaiser_window",
+    "kl_div", "kron", "kthvalue", "layer_norm", "layout", "lcm", "lcm_", "ldexp", "ldexp_", "le", "le_", "lerp", "less",
+    "less_", "less_equal", "less_equal_", "lgamma", "lgamma_", "linalg", "linspace", "load", "log", "log10", "log10_",
+    "log1p", "log1p_", "log2", "log2_", "log_", "log_softmax", "logaddexp", "logaddexp2", "logcumsumexp", "logdet",
     "logical_and", "logical_and_", "logical_not", "logical_not_", "logical_or", "logical_or_", "logical_xor",
     "logical_xor_", "logit", "logit_", "logspace", "logsumexp", "long", "lstm", "lstm_cell", "lt", "lt_", "lu",
-    "lu_solve", "lu_unpack", "manual_seed", "masked_fill", "masked_scatter", "masked_scatter_", "masked_select",
-    "matmul", "matrix_exp", "matrix_power", "max", "maximum", "mean", "median", "memory_format", "meshgrid", "min",
-    "minimum", "mm", "mode", "moveaxis", "movedim", "msort", "mul", "mul_", "multinomial", "multiply", "multiply_",
-    "multiprocessing", "mv", "mvlgamma", "mvlgamma_", "nan", "nan_to_num", "nan_to_num_", "nanmean", "nanmedian",
-    "nanquantile", "nansum", "narrow", "narrow_copy", "native_batch_norm", "native_channel_shuffle", "ne", "ne_", "neg",
-    "neg_", "negative", "negative_", "newaxis", "nextafter", "nextafter_", "nn", "no_grad", "nonzero", "nonzero_static",
-    "norm", "normal", "not_equal", "not_equal_", "numel", "ones", "ones_like", "optim", "orgqr", "ormqr", "outer",
-    "overrides", "pairwise_distance", "pca_lowrank", "pdist", "permute", "permute_copy", "pi", "pinverse",
-    "pixel_shuffle", "pixel_unshuffle", "polar", "polygamma", "polygamma_", "positive", "pow", "pow_", "prelu",
-    "preserve_format", "prod", "profiler", "promote_types", "put", "put_", "qr", "quantile", "rad2deg", "rad2deg_",
-    "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "random", "randperm", "range", "ravel",
-    "real", "reciprocal", "reciprocal_", "relu", "relu_", "remainder", "remainder_", "renorm", "renorm_",
-    "repeat_interleave", "reshape", "reshape_as", "resize_as_", "resolve_conj", "resolve_neg", "result_type",
-    "return_types", "rms_norm", "rnn_relu", "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell", "roll", "rot90", "round",
-    "round_", "row_stack", "rsqrt", "rsqrt_", "rsub", "save", "scalar_tensor", "scatter", "scatter_", "scatter_add",
-    "scatter_add_", "scatter_reduce", "scatter_reduce_", "searchsorted", "seed", "select", "select_copy",
-    "select_scatter", "selu", "serialization", "set_default_device", "set_default_dtype", "set_default_tensor_type",
-    "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_grad_enabled", "set_num_threads",
-    "set_printoptions", "set_rng_state", "sgn", "sgn_", "short", "sigmoid", "sigmoid_", "sign", "sign_", "signal",
-    "signbit", "sin", "sin_", "sinc", "sinc_", "sinh", "sinh_", "slice_copy", "slice_scatter", "slogdet", "smm",
-    "softmax", "sort", "sparse", "sparse_coo", "sparse_coo_tensor", "sparse_csr", "sparse_csr_tensor", "special",
-    "split", "split_copy", "split_with_sizes", "split_with_sizes_copy", "spmm", "sqrt", "sqrt_", "square", "square_",
-    "squeeze", "squeeze_copy", "stack", "std", "std_mean", "stft", "storage", "strided", "sub", "sub_", "subtract",
-    "subtract_", "sum", "svd", "svd_lowrank", "swapaxes", "swapdims", "t", "t_copy", "take", "take_along_dim", "tan",
-    "tan_", "tanh", "tanh_", "tensor", "tensor_split", "tensordot", "tile", "to_dlpack", "topk", "trace", "transpose",
-    "transpose_copy", "trapezoid", "trapz", "triangular_solve", "tril", "tril_", "tril_indices", "triplet_margin_loss",
-    "triu", "triu_", "triu_indices", "true_divide", "true_divide_", "trunc", "trunc_", "typename", "uint8", "unbind",
-    "unbind_copy", "unflatten", "unfold_copy", "unique", "unique_consecutive", "unravel_index", "unsafe_chunk",
-    "unsafe_split", "unsafe_split_with_sizes", "unsqueeze", "unsqueeze_copy", "use_deterministic_algorithms", "utils",
-    "var", "var_mean", "vdot", "view_as", "view_as_complex", "view_as_complex_copy", "view_as_real",
-    "view_as_real_copy", "view_copy", "vsplit", "vstack", "where", "xlogy", "xlogy_", "zero_", "zeros", "zeros_like",
+    "lu_solve", "lu_unpack", "manual_seed", "margin_ranking_loss", "masked_fill", "masked_scatter", "masked_scatter_",
+    "masked_select", "matmul", "matrix_exp", "matrix_power", "max", "max_pool1d", "max_pool1d_with_indices",
+    "max_pool2d", "max_pool3d", "maximum", "mean", "median", "memory_format", "meshgrid", "min", "minimum", "mm",
+    "mode", "moveaxis", "movedim", "msort", "mul", "mul_", "multinomial", "multiply", "multiply_", "multiprocessing",
+    "mv", "mvlgamma", "mvlgamma_", "nan", "nan_to_num", "nan_to_num_", "nanmean", "nanmedian", "nanquantile", "nansum",
+    "narrow", "narrow_copy", "native_batch_norm", "native_channel_shuffle", "ne", "ne_", "neg", "neg_", "negative",
+    "negative_", "newaxis", "nextafter", "nextafter_", "nn", "no_grad", "nonzero", "nonzero_static", "norm",
+    "norm_except_dim", "normal", "not_equal", "not_equal_", "nuclear_norm", "numel", "ones", "ones_like", "optim",
+    "orgqr", "ormqr", "outer", "overrides", "pairwise_distance", "pca_lowrank", "pdist", "permute", "permute_copy",
+    "pi", "pinverse", "pixel_shuffle", "pixel_unshuffle", "poisson", "poisson_nll_loss", "polar", "polygamma",
+    "polygamma_", "positive", "pow", "pow_", "prelu", "preserve_format", "prod", "profiler", "promote_types", "put",
+    "put_", "qr", "quantile", "rad2deg", "rad2deg_", "rand", "rand_like", "randint", "randint_like", "randn",
+    "randn_like", "random", "randperm", "range", "ravel", "real", "reciprocal", "reciprocal_", "relu", "relu_",
+    "remainder", "remainder_", "renorm", "renorm_", "repeat_interleave", "reshape", "reshape_as", "resize_as_",
+    "resolve_conj", "resolve_neg", "result_type", "return_types", "rms_norm", "rnn_relu", "rnn_relu_cell", "rnn_tanh",
+    "rnn_tanh_cell", "roll", "rot90", "round", "round_", "row_stack", "rrelu", "rrelu_", "rsqrt", "rsqrt_", "rsub",
+    "save", "scalar_tensor", "scatter", "scatter_", "scatter_add", "scatter_add_", "scatter_reduce", "scatter_reduce_",
+    "searchsorted", "seed", "select", "select_copy", "select_scatter", "selu", "selu_", "serialization",
+    "set_autocast_cache_enabled", "set_autocast_dtype", "set_default_device", "set_default_dtype",
+    "set_default_tensor_type", "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_grad_enabled",
+    "set_num_threads", "set_printoptions", "set_rng_state", "sgn", "sgn_", "short", "sigmoid", "sigmoid_", "sign",
+    "sign_", "signal", "signbit", "sin", "sin_", "sinc", "sinc_", "sinh", "sinh_", "slice_copy", "slice_scatter",
+    "slogdet", "smm", "softmax", "sort", "sparse", "sparse_coo", "sparse_coo_tensor", "sparse_csr", "sparse_csr_tensor",
+    "special", "split", "split_copy", "split_with_sizes", "split_with_sizes_copy", "spmm", "sqrt", "sqrt_", "square",
+    "square_", "squeeze", "squeeze_copy", "stack", "std", "std_mean", "stft", "storage", "strided", "sub", "sub_",
+    "subtract", "subtract_", "sum", "svd", "svd_lowrank", "swapaxes", "swapdims", "t", "t_copy", "take",
+    "take_along_dim", "tan", "tan_", "tanh", "tanh_", "tensor", "tensor_split", "tensordot", "threshold", "threshold_",
+    "tile", "to_dlpack", "topk", "trace", "transpose", "transpose_copy", "trapezoid", "trapz", "triangular_solve",
+    "tril", "tril_", "tril_indices", "triplet_margin_loss", "triu", "triu_", "triu_indices", "true_divide",
+    "true_divide_", "trunc", "trunc_", "typename", "uint8", "unbind", "unbind_copy", "unflatten", "unfold_copy",
+    "unique", "unique_consecutive", "unravel_index", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes",
+    "unsqueeze", "unsqueeze_copy", "use_deterministic_algorithms", "utils", "var", "var_mean", "vdot", "view_as",
+    "view_as_complex", "view_as_complex_copy", "view_as_real", "view_as_real_copy", "view_copy", "vsplit", "vstack",
+    "where", "xlogy", "xlogy_", "zero_", "zeros", "zeros_like",
 ]
 
 def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -197,6 +213,9 @@ def acos_(input: Tensor) -> Tensor: ...
 def acosh(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def acosh_(input: Tensor) -> Tensor: ...
 def adaptive_avg_pool1d(input: Tensor, output_size: _int | Sequence[_int | None]) -> Tensor: ...
+def adaptive_max_pool1d(
+    input: Tensor, output_size: _int | Sequence[_int | None], return_indices: _bool = False,
+) -> Tensor: ...
 def add(
     input: Tensor | Number, other: Tensor | Number, *rest: Tensor | Number, alpha: Number = 1,
     out: Tensor | None = None,
@@ -227,6 +246,7 @@ def addr(
     out: Tensor | None = None,
 ) -> Tensor: ...
 def adjoint(input: Tensor) -> Tensor: ...
+def affine_grid_generator(theta: Tensor, size: Sequence[_int], align_corners: _bool) -> Tensor: ...
 def alias_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def all(
     input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *,
@@ -235,6 +255,8 @@ def all(
 def allclose(
     input: Tensor, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False,
 ) -> _bool: ...
+def alpha_dropout(input: Tensor, p: _float = 0.5, training: _bool = False, inplace: _bool = False) -> Tensor: ...
+def alpha_dropout_(input: Tensor, p: _float, train: _bool) -> Tensor: ...
 def amax(
     input: Tensor, dim: _int | Sequence[_int] | None = (), keepdim: _bool = False, *, out: Tensor | None = None,
     axis: _int | Sequence[_int] | None = None, keepdims: _bool = False,
@@ -326,11 +348,21 @@ def bartlett_window(
     window_length: _int, periodic: _bool = True, *, dtype: _dtype | None = None, layout: _layout | None = None,
     device: Device = None, requires_grad: _bool = False, pin_memory: _bool = False,
 ) -> Tensor: ...
+def batch_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+    running_var: Tensor | None, training: _bool, momentum: _float, eps: _float, cudnn_enabled: _bool,
+) -> Tensor: ...
 def bernoulli(
     input: Tensor, p: Tensor | _float | None = None, *, generator: Generator | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor: ...
+def binary_cross_entropy_with_logits(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None,
+    reduction: _int = 0,
+) -> Tensor: ...
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: _int = 0) -> Tensor: ...
+def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor: ...
 def bitwise_and(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor: ...
 def bitwise_and_(input: Tensor, other: Tensor | Number) -> Tensor: ...
 def bitwise_left_shift(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor: ...
@@ -367,6 +399,7 @@ def cdist(
 def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def ceil_(input: Tensor) -> Tensor: ...
 def celu(input: Tensor, alpha: _float = 1.0, inplace: _bool = False) -> Tensor: ...
+def celu_(input: Tensor, alpha: _float = 1.0) -> Tensor: ...
 def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor: ...
 def channel_shuffle(input: Tensor, groups: _int) -> Tensor: ...
 def cholesky(input: Tensor, upper: _bool = False, *, out: Tensor | None = None) -> Tensor: ...
@@ -414,6 +447,7 @@ def concatenate(
 def conj(input: Tensor) -> Tensor: ...
 def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def conj_physical_(input: Tensor) -> Tensor: ...
+def constant_pad_nd(input: Tensor, pad: Sequence[_int], value: Tensor | Number = 0) -> Tensor: ...
 def conv1d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1,
     padding: _int | str | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, groups: _int = 1,
@@ -452,6 +486,9 @@ def cos(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def cos_(input: Tensor) -> Tensor: ...
 def cosh(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def cosh_(input: Tensor) -> Tensor: ...
+def cosine_embedding_loss(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: _float = 0.0, reduction: _int = 0,
+) -> Tensor: ...
 def cosine_similarity(
     x1: Tensor, x2: Tensor, dim: _int = 1, eps: _float = 1e-08, *, axis: _int | None = None,
 ) -> Tensor: ...
@@ -465,6 +502,10 @@ def cov(
 def cross(
     input: Tensor, other: Tensor, dim: _int | None = None, *, out: Tensor | None = None,
     axis: _int | None = None,
+) -> Tensor: ...
+def ctc_loss(
+    log_probs: Tensor, targets: Tensor, input_lengths: Tensor | Sequence[_int],
+    target_lengths: Tensor | Sequence[_int], blank: _int = 0, reduction: _int = 0, zero_infinity: _bool = False,
 ) -> Tensor: ...
 def cummax(input: Tensor, dim: _int, *, axis: _int | None = None) -> return_types.cummax: ...
 def cummin(input: Tensor, dim: _int, *, axis: _int | None = None) -> return_types.cummin: ...
@@ -511,6 +552,7 @@ def divide(
 def divide_(input: Tensor, other: Tensor | Number) -> Tensor: ...
 def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def dropout(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _bool = False) -> Tensor: ...
+def dropout_(input: Tensor, p: _float, train: _bool) -> Tensor: ...
 def dsplit(
     input: Tensor, indices_or_sections: _int | Sequence[_int] | None = None, *, sections: _int | None = None,
     indices: Any = None,
@@ -577,6 +619,10 @@ def eye(
     layout: _layout | None = None, device: Device = None, requires_grad: _bool = False,
     pin_memory: _bool = False,
 ) -> Tensor: ...
+def feature_alpha_dropout(
+    input: Tensor, p: _float = 0.5, training: _bool = False, inplace: _bool = False,
+) -> Tensor: ...
+def feature_alpha_dropout_(input: Tensor, p: _float, train: _bool) -> Tensor: ...
 def fill(input: Tensor, value: Tensor | Number) -> Tensor: ...
 def fill_(input: Tensor, value: Tensor | Number) -> Tensor: ...
 def fix(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -597,6 +643,10 @@ def fmod_(input: Tensor, other: Tensor | Number) -> Tensor: ...
 def frac(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def frac_(input: Tensor) -> Tensor: ...
 def frexp(input: Tensor, *, out: tuple[Tensor, Tensor] | None = None) -> return_types.frexp: ...
+def frobenius_norm(
+    input: Tensor, dim: _int | Sequence[_int] | None, keepdim: _bool = False, *, out: Tensor | None = None,
+    axis: _int | Sequence[_int] | None = None, keepdims: _bool = False,
+) -> Tensor: ...
 def from_dlpack(ext_tensor: Any, *, device: Device = None, copy: _bool | None = None) -> Tensor: ...
 def from_numpy(ndarray: Any) -> Tensor: ...
 def frombuffer(
@@ -631,6 +681,9 @@ def greater(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None)
 def greater_(input: Tensor, other: Tensor | Number) -> Tensor: ...
 def greater_equal(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor: ...
 def greater_equal_(input: Tensor, other: Tensor | Number) -> Tensor: ...
+def grid_sampler(
+    input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool,
+) -> Tensor: ...
 def group_norm(
     input: Tensor, num_groups: _int, weight: Tensor | None = None, bias: Tensor | None = None,
     eps: _float = 1e-05, cudnn_enabled: _bool = True,
@@ -661,7 +714,12 @@ def hann_window(
     device: Device = None, requires_grad: _bool = False, pin_memory: _bool = False,
 ) -> Tensor: ...
 def hardshrink(input: Tensor, lambd: _float = 0.5) -> Tensor: ...
+def hash_tensor(
+    input: Tensor, dim: _int | Sequence[_int] | None = None, *, keepdim: _bool = False, mode: _int = 0,
+    axis: _int | Sequence[_int] | None = None, keepdims: _bool = False,
+) -> Tensor: ...
 def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: _float = 1.0, reduction: _int = 0) -> Tensor: ...
 def histc(
     input: Tensor, bins: _int = 100, min: Number = 0, max: Number = 0, *, out: Tensor | None = None,
 ) -> Tensor: ...
@@ -707,6 +765,10 @@ def index_reduce_(
 def index_select(input: Tensor, dim: _int, index: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def initial_seed() -> _int: ...
 def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def instance_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+    running_var: Tensor | None, use_input_stats: _bool, momentum: _float, eps: _float, cudnn_enabled: _bool,
+) -> Tensor: ...
 def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def is_complex(input: Tensor) -> _bool: ...
 def is_conj(input: Tensor) -> _bool: ...
@@ -741,6 +803,7 @@ def kaiser_window(
     layout: _layout | None = None, device: Device = None, requires_grad: _bool = False,
     pin_memory: _bool = False,
 ) -> Tensor: ...
+def kl_div(input: Tensor, target: Tensor, reduction: _int = 0, *, log_target: _bool = False) -> Tensor: ...
 def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def kthvalue(
     input: Tensor, k: _int, dim: _int = -1, keepdim: _bool = False, *, out: tuple[Tensor, Tensor] | None = None,
@@ -827,6 +890,9 @@ def lu_unpack(
     out: tuple[Tensor, Tensor, Tensor] | None = None,
 ) -> return_types.lu_unpack: ...
 def manual_seed(seed: _int) -> Generator: ...
+def margin_ranking_loss(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: _float = 0.0, reduction: _int = 0,
+) -> Tensor: ...
 def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Number) -> Tensor: ...
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor: ...
 def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor: ...
@@ -846,6 +912,26 @@ def max(input: Tensor, *, axis: _int, keepdims: _bool = False) -> return_types.m
 def max(input: Tensor, other: Tensor, /, *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def max(input: Tensor, *, other: Tensor, out: Tensor | None = None) -> Tensor: ...
+def max_pool1d(
+    input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None,
+    padding: _int | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, ceil_mode: _bool = False,
+    return_indices: _bool = False,
+) -> Tensor: ...
+def max_pool1d_with_indices(
+    input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None,
+    padding: _int | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, ceil_mode: _bool = False,
+    return_indices: _bool = False,
+) -> Tensor: ...
+def max_pool2d(
+    input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None,
+    padding: _int | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, ceil_mode: _bool = False,
+    return_indices: _bool = False,
+) -> Tensor: ...
+def max_pool3d(
+    input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None,
+    padding: _int | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, ceil_mode: _bool = False,
+    return_indices: _bool = False,
+) -> Tensor: ...
 def maximum(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def mean(
     input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *,
@@ -956,6 +1042,9 @@ def norm(
     keepdim: _bool = False, out: Tensor | None = None, dtype: _dtype | None = None, *,
     axis: _int | Sequence[_int] | None = None, keepdims: _bool = False,
 ) -> Tensor: ...
+def norm_except_dim(
+    v: Tensor, pow: _int = 2, dim: _int = 0, *, axis: _int | Sequence[_int] | None = None,
+) -> Tensor: ...
 def normal(
     mean: Tensor | _float, std: Tensor | _float = 1.0, size: Sequence[_int] | None = None, *,
     generator: Generator | None = None, out: Tensor | None = None, dtype: _dtype | None = None,
@@ -964,6 +1053,10 @@ def normal(
 ) -> Tensor: ...
 def not_equal(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor: ...
 def not_equal_(input: Tensor, other: Tensor | Number) -> Tensor: ...
+def nuclear_norm(
+    input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = False, *, out: Tensor | None = None,
+    axis: _int | Sequence[_int] | None = None, keepdims: _bool = False,
+) -> Tensor: ...
 def numel(input: Tensor) -> _int: ...
 @overload
 def ones(
@@ -1003,6 +1096,10 @@ def permute_copy(input: Tensor, dims: Sequence[_int], *, out: Tensor | None = No
 def pinverse(input: Tensor, rcond: _float = 1e-15) -> Tensor: ...
 def pixel_shuffle(input: Tensor, upscale_factor: _int) -> Tensor: ...
 def pixel_unshuffle(input: Tensor, downscale_factor: _int) -> Tensor: ...
+def poisson(input: Tensor, generator: Generator | None = None) -> Tensor: ...
+def poisson_nll_loss(
+    input: Tensor, target: Tensor, log_input: _bool, full: _bool, eps: _float, reduction: _int,
+) -> Tensor: ...
 def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def polygamma(n: _int, input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def polygamma_(n: _int, input: Tensor) -> Tensor: ...
@@ -1154,6 +1251,13 @@ def rot90(input: Tensor, k: _int = 1, dims: Sequence[_int] = ...) -> Tensor: ...
 def round(input: Tensor, *, decimals: _int = 0, out: Tensor | None = None) -> Tensor: ...
 def round_(input: Tensor, *, decimals: _int = 0) -> Tensor: ...
 def row_stack(tensors: Sequence[Tensor]) -> Tensor: ...
+def rrelu(
+    input: Tensor, lower: _float = 0.125, upper: _float = 0.3333333333333333, training: _bool = False,
+    inplace: _bool = False,
+) -> Tensor: ...
+def rrelu_(
+    input: Tensor, lower: _float = 0.125, upper: _float = 0.3333333333333333, training: _bool = False,
+) -> Tensor: ...
 def rsqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def rsqrt_(input: Tensor) -> Tensor: ...
 @overload
@@ -1192,6 +1296,7 @@ def select_copy(
 ) -> Tensor: ...
 def select_scatter(input: Tensor, src: Tensor, dim: _int, index: _int) -> Tensor: ...
 def selu(input: Tensor, inplace: _bool = False) -> Tensor: ...
+def selu_(input: Tensor) -> Tensor: ...
 def set_rng_state(new_state: Tensor) -> None: ...
 def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def sgn_(input: Tensor) -> Tensor: ...
@@ -1321,6 +1426,8 @@ def tensor_split(
 def tensordot(
     a: Tensor, b: Tensor, dims: _int | Sequence[Sequence[_int]] = 2, out: Tensor | None = None,
 ) -> Tensor: ...
+def threshold(input: Tensor, threshold: Number, value: Number, inplace: _bool = False) -> Tensor: ...
+def threshold_(input: Tensor, threshold: Number, value: Number) -> Tensor: ...
 def tile(input: Tensor, dims: Sequence[_int]) -> Tensor: ...
 def to_dlpack(tensor: Tensor) -> Any: ...
 def topk(

@@ -43,6 +43,28 @@ typedef struct tt_transform {
     int32_t forward, unused; /* is the exponent's sign -? */
 } tt_transform;
 
+/* A convolution: all that the choice of a plan depends on, without gaps between the fields; backend/conv.h says what the
+ * sizes are. */
+typedef struct tt_convolution {
+    int64_t batch, groups, in, out;
+    int64_t size[3], taps[3], places[3], stride[3], padding[3], dilation[3];
+    int32_t dims; /* 2 or 3: of these the last */
+    int32_t dtype;
+    int32_t computed; /* which of input, weight and result */
+    int32_t channels_last, align; /* align: binary logarithm of that of all three in bytes, 4 at most */
+    int32_t unused;
+} tt_convolution;
+
+/* Attention, of arrays whose columns are neighbours; likewise. backend/attention.h says what the sizes are. */
+typedef struct tt_attend {
+    int64_t batch, heads, of_keys, rows, keys, width, out_width;
+    int64_t
+        steps[8][3]; /* of query, key, value, result, its gradient, and their gradients: to the next batch, head, row */
+    double scale;
+    int32_t dtype, causal, backward;
+    int32_t align; /* binary logarithm of that of all addresses, 4 at most */
+} tt_attend;
+
 /* What tt_cuda_copy's `wait` says of the CPU's memory: it may change when the call returns (it is pageable, and the driver
  * has taken the values by then), when the copy is done, which is to be waited for, or whenever: the caller sees to it. */
 enum { TT_TAKEN = 0, TT_WAIT, TT_LEFT };

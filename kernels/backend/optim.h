@@ -6,12 +6,12 @@
 /* The numbers of tt_rates in kernels/scalar/optim.h, before they are rounded to the dtype computed in. */
 typedef struct {
     int flags;
-    double sign, decay, rate, a, b, c, root, eps;
+    double sign, decay, rate, ahead, a, b, c, root, eps;
 } tt_update;
 
 /* What rate and root follow from, step by step: tt_rate_of and tt_root_of in kernels/scalar/optim.h. */
 typedef struct {
-    double lr, beta1, beta2, lr_decay;
+    double lr, lr_decay, beta1, beta2, root;
 } tt_schedule;
 
 /* One parameter, ready for the loop. */

@@ -48,6 +48,20 @@ int64_t tt_conv_tap(const tt_correlation *c, int64_t t, int64_t *index) {
     return offset;
 }
 
+void tt_conv_find_taps(const tt_correlation *c, tt_conv_taps *taps) {
+    int64_t index[TT_CONV_DIMS];
+    for (int d = 0; d < TT_CONV_DIMS; d++) {
+        const tt_conv_axis *x = &c->axis[d];
+        int64_t end = x->first + most(0, x->taps - 1) * x->spacing;
+        taps->low[d] = -least(x->first, end);
+        taps->high[d] = x->size - most(x->first, end);
+    }
+    for (int64_t t = 0; t < c->taps; t++) {
+        taps->tap[t].offset = tt_conv_tap(c, t, index);
+        for (int d = 0; d < TT_CONV_DIMS; d++) taps->tap[t].at[d] = c->axis[d].first + index[d] * c->axis[d].spacing;
+    }
+}
+
 /* The strides of an array (batch, channels, *sizes) along its last dimensions; of one with fewer, the first are 0. */
 static void last_strides(const tt_array *a, int64_t *to) {
     for (int d = 0; d < TT_CONV_DIMS; d++) {
@@ -172,12 +186,19 @@ static bool run_depthwise(tt_correlation *c, const tt_conv_loops *loops, int siz
     return !c->failed;
 }
 
+/* The width of blocks of columns that divide so many: tiles of nearly one width, of up to three vectors. */
+static int64_t even_columns(int64_t columns, const tt_conv_loops *loops) {
+    int64_t lanes = loops->tile_columns / 3, vectors = up(columns, lanes);
+    return up(vectors, up(vectors, 3)) * lanes;
+}
+
 /* One correlation: packs the weight, and shares tasks out. */
 static bool run(tt_correlation *c, const tt_conv_loops *loops, int size) {
     int64_t columns = loops->tile_columns, all = c->batch * c->places;
     if (!all) return true;
     if (c->in == 1 && c->out == 1) return run_depthwise(c, loops, size);
-    int64_t by = c->last ? columns : loops->tile_rows, packed_blocks = up(c->out, by);
+    int64_t by = c->packed_by = c->last ? even_columns(c->out, loops) : loops->tile_rows;
+    int64_t packed_blocks = up(c->out, by);
     int64_t most_rows = STRIP_BYTES / (columns * size);
     c->slice = c->rows ? up(c->rows, up(c->rows, most_rows)) : 1;
     int64_t packed = 0;
@@ -189,7 +210,7 @@ static bool run(tt_correlation *c, const tt_conv_loops *loops, int size) {
     if (c->last) c->block = most(loops->tile_rows, least(128, PANEL_BYTES / (c->slice * size)) / 8 * 8);
     else c->block = columns * (c->rows * c->out * size > 2 * PANEL_BYTES ? 4 : 1);
     c->blocks = up(all, c->block);
-    int64_t unit = c->last ? columns : 4 * loops->tile_rows;
+    int64_t unit = c->last ? by : 4 * loops->tile_rows;
     c->out_block = up(c->out, unit) * unit;
     while (c->groups * c->blocks * up(c->out, c->out_block) < TASKS && c->out_block > 2 * unit)
         c->out_block = up(up(c->out_block, 2), unit) * unit;
@@ -223,6 +244,7 @@ static bool run_weight(tt_correlation *c, const tt_conv_loops *loops, int size) 
     c->slice = most(1, least(c->slice, up(all, 16) * 16));
     c->out_block = least(4, up(c->out, columns)) * columns;
     c->out_blocks = up(c->out, c->out_block);
+    c->packed_by = even_columns(least(c->out, c->out_block), loops);
     c->in_block = most(1, least(c->in, 288 / c->taps));
     c->in_block = up(c->in, up(c->in, c->in_block));
     c->in_blocks = up(c->in, c->in_block);
@@ -234,6 +256,19 @@ static bool run_weight(tt_correlation *c, const tt_conv_loops *loops, int size) 
     c->parts = most(1, least(up(TASKS / 2, tasks), depthwise && !c->last ? units : units / 4));
     c->block = most(1, up(units, c->parts)) * unit;
     c->parts = most(1, up(all, c->block));
+    int64_t enough = 4 * tt_get_num_threads(); /* tasks; the fewer, the fewer times the target is packed */
+    while (!depthwise && c->in_blocks > 1 && c->parts * (tasks / c->in_blocks) * up(c->in_blocks, 2) >= enough &&
+           c->in_block * c->taps <= 288) {
+        tasks /= c->in_blocks;
+        c->in_block *= 2;
+        c->in_blocks = up(c->in, c->in_block);
+        tasks *= c->in_blocks;
+    }
+    if (depthwise && c->last) { /* whole lines of channels, where tasks are enough: memory is read as it lies */
+        c->in_block = columns / 3 * 32;
+        while (c->in_block > columns / 3 * 4 && c->parts * up(c->groups, c->in_block) < enough) c->in_block /= 2;
+        tasks = up(c->groups, c->in_block);
+    }
     int64_t elements = c->groups * c->out * c->rows, block = least(c->block, all);
     c->packed = NULL;
     if (c->parts > 1 && !(c->packed = tt_scratch(c->parts * elements * size))) return false;

@@ -7,7 +7,8 @@
  * weight (out x rows) and the unfolded source (rows x places); the gradient of weight is that of the unfolded input
  * (rows x places) and the result's gradient (places x out). Both are sums of small products ("tiles") whose operands
  * are packed: the weight once, the others in panels that stay in a core's caches. Where channels lie next to each
- * other, it is the transpose that is computed, whose panels are copies of whole runs of channels.
+ * other, it is the transpose that is computed; a correlation reads runs of channels where they lie, by a table of
+ * pointers (Dukhan, "The Indirect Convolution Algorithm", 2019, arXiv:1907.02129).
  *
  * An element's sum has one order: slices of rows (or of places), one after the other, each summed from 0. It depends on
  * shapes alone, so bits do not depend on the number of threads. */
@@ -32,6 +33,7 @@ typedef struct {
     int64_t weight_group, weight_in, weight_out;
     char *source, *weight, *target, *bias; /* contiguous or channels last; weight: with any strides; bias: or NULL */
     char *packed; /* the weight, in blocks: conv_pack.h. For gradients of weight: parts to be added */
+    int64_t packed_by; /* channels of such a block */
     bool last; /* channels lie next to each other */
     int64_t slice; /* rows of a slice; of the gradient of weight: places */
     int64_t block, blocks; /* places of a task, and tasks for all places of a group */
@@ -49,11 +51,32 @@ void tt_conv_locate(const tt_correlation *c, int64_t first, int64_t n, tt_conv_p
 /* The offset of row t's tap in the source, and its indices */
 int64_t tt_conv_tap(const tt_correlation *c, int64_t t, int64_t *index);
 
+/* Of each tap the offset in the source and the coordinates, relative to a place's. Places within [low, high) along each
+ * dimension have all taps within the source. */
+typedef struct {
+    int64_t offset, at[TT_CONV_DIMS];
+} tt_conv_tap_at;
+typedef struct {
+    int64_t low[TT_CONV_DIMS], high[TT_CONV_DIMS];
+    tt_conv_tap_at *tap;
+} tt_conv_taps;
+void tt_conv_find_taps(const tt_correlation *c, tt_conv_taps *taps); /* fills taps->tap, of c->taps elements, too */
+static inline bool tt_conv_has_all(const tt_conv_taps *taps, const tt_conv_place *p) {
+    bool all = true;
+    for (int d = 0; d < TT_CONV_DIMS; d++) all &= (p->at[d] >= taps->low[d]) & (p->at[d] < taps->high[d]);
+    return all;
+}
+static inline bool tt_conv_has(const tt_correlation *c, const tt_conv_tap_at *tap, const tt_conv_place *p) {
+    bool inside = true;
+    for (int d = 0; d < TT_CONV_DIMS; d++) inside &= (uint64_t)(p->at[d] + tap->at[d]) < (uint64_t)c->axis[d].size;
+    return inside;
+}
+
 /* What an instruction set provides, for one type of elements: all are to be shared out by tt_parallel. Of two functions the
  * second is for channels that lie next to each other. */
 typedef struct {
     int64_t tile_rows, tile_columns;
-    tt_range_fn pack; /* blocks of the weight: groups x blocks of tile_rows, or tile_columns if `last` */
+    tt_range_fn pack; /* blocks of the weight: groups x blocks of packed_by */
     tt_range_fn correlate[2]; /* tasks: groups x out_blocks x blocks */
     tt_range_fn weigh[2]; /* tasks: parts x groups x in_blocks x out_blocks */
     tt_range_fn add_parts; /* rows of the weight's gradient: groups x out */

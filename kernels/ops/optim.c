@@ -196,8 +196,9 @@ static int run(request *r) {
             const tt_array *step = r->steps[ready];
             tt_convert(&it->step, TT_F64, step->data, step->dtype);
             it->step += 1;
-            it->update.rate = tt_rate_of(r->rule, r->schedule.lr, r->schedule.beta1, r->schedule.lr_decay, it->step);
-            it->update.root = tt_root_of(r->rule, r->schedule.beta2, it->step);
+            const tt_schedule *s = &r->schedule;
+            it->update.rate = tt_rate_of(r->rule, s->lr, s->beta1, s->lr_decay, it->step);
+            it->update.root = tt_root_of(r->rule, s->root, s->beta2, it->step);
         }
         it->end = total += it->device ? 0 : it->numel;
         kinds |= 1 << tt_device_kind(it->device);
@@ -230,66 +231,28 @@ done:
     return status;
 }
 
-int tt_sgd(int n, tt_array **params, tt_array **grads, tt_array **momenta, const char *fresh, double lr,
-           double momentum, double dampening, double weight_decay, int nesterov, int maximize, int writer) {
-    request r = {.name = "SGD",
+int tt_optimize(int rule, int n, tt_array **params, tt_array **grads, tt_array **s0, tt_array **s1, tt_array **s2,
+                tt_array **steps, const char *fresh, int maximize, int writer, double lr, int flags, double lr_decay,
+                double beta1, double decay, double a, double b, double c, double root, double ahead, double eps) {
+#define TITLE(name, title, states) title,
+    static const char *const titles[] = {TT_UPDATE_RULES(TITLE)};
+    request r = {.name = titles[rule],
                  .n = n,
                  .writer = writer,
-                 .operands = {params, grads, momenta},
-                 .fresh = momenta ? fresh : NULL,
-                 .rule = TT_RULE_sgd};
-    r.common =
-        (tt_update){.sign = maximize ? -1 : 1, .decay = weight_decay, .rate = -lr, .a = momentum, .b = 1 - dampening};
-    r.common.flags = (weight_decay != 0 ? TT_DECAY : 0) | (momenta ? TT_MOMENTUM | (nesterov ? TT_NESTEROV : 0) : 0);
-    return run(&r);
-}
-
-int tt_adam(int n, tt_array **params, tt_array **grads, tt_array **exp_avgs, tt_array **exp_avg_sqs,
-            tt_array **max_exp_avg_sqs, tt_array **steps, double lr, double beta1, double beta2, double eps,
-            double weight_decay, int decoupled, int maximize, int writer) {
-    request r = {.name = "Adam",
-                 .n = n,
-                 .writer = writer,
-                 .operands = {params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs},
+                 .operands = {params, grads, s0, s1, s2},
                  .steps = steps,
-                 .rule = TT_RULE_adam,
-                 .schedule = {.lr = lr, .beta1 = beta1, .beta2 = beta2}};
-    r.common = (tt_update){.sign = maximize ? -1 : 1,
-                           .decay = decoupled ? 1 - lr * weight_decay : weight_decay,
-                           .a = 1 - beta1,
-                           .b = beta2,
-                           .c = 1 - beta2,
+                 .fresh = fresh,
+                 .rule = rule,
+                 .schedule = {.lr = lr, .lr_decay = lr_decay, .beta1 = beta1, .beta2 = b, .root = root}};
+    r.common = (tt_update){.flags = flags,
+                           .sign = maximize ? -1 : 1,
+                           .decay = decay,
+                           .rate = -lr,
+                           .ahead = ahead,
+                           .a = a,
+                           .b = b,
+                           .c = c,
+                           .root = root,
                            .eps = eps};
-    r.common.flags = (weight_decay == 0 ? 0 : decoupled ? TT_DECOUPLED : TT_DECAY) | (max_exp_avg_sqs ? TT_AMSGRAD : 0);
-    return run(&r);
-}
-
-int tt_rmsprop(int n, tt_array **params, tt_array **grads, tt_array **square_avgs, tt_array **grad_avgs,
-               tt_array **momenta, tt_array **steps, double lr, double alpha, double eps, double weight_decay,
-               double momentum, int maximize, int writer) {
-    request r = {.name = "RMSprop",
-                 .n = n,
-                 .writer = writer,
-                 .operands = {params, grads, square_avgs, grad_avgs, momenta},
-                 .steps = steps,
-                 .rule = TT_RULE_rmsprop,
-                 .schedule = {.lr = lr}};
-    r.common = (tt_update){
-        .sign = maximize ? -1 : 1, .decay = weight_decay, .a = momentum, .b = alpha, .c = 1 - alpha, .eps = eps};
-    r.common.flags = (weight_decay != 0 ? TT_DECAY : 0) | (momenta ? TT_MOMENTUM : 0) | (grad_avgs ? TT_CENTERED : 0);
-    return run(&r);
-}
-
-int tt_adagrad(int n, tt_array **params, tt_array **grads, tt_array **sums, tt_array **steps, double lr,
-               double lr_decay, double eps, double weight_decay, int maximize, int writer) {
-    request r = {.name = "Adagrad",
-                 .n = n,
-                 .writer = writer,
-                 .operands = {params, grads, sums},
-                 .steps = steps,
-                 .rule = TT_RULE_adagrad,
-                 .schedule = {.lr = lr, .lr_decay = lr_decay}};
-    r.common = (tt_update){
-        .flags = weight_decay != 0 ? TT_DECAY : 0, .sign = maximize ? -1 : 1, .decay = weight_decay, .eps = eps};
     return run(&r);
 }

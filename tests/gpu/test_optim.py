@@ -15,6 +15,12 @@ RULES = {
     "rmsprop": lambda p: optim.RMSprop(p, centered=True, momentum=0.9),
     "rmsprop_momentum": lambda p: optim.RMSprop(p, momentum=0.9),
     "adagrad": lambda p: optim.Adagrad(p, lr_decay=0.1),
+    "adadelta": lambda p: optim.Adadelta(p, weight_decay=0.1),
+    "adamax": lambda p: optim.Adamax(p, weight_decay=0.1),
+    "asgd": lambda p: optim.ASGD(p, lambd=0.1, t0=1),
+    "nadam": lambda p: optim.NAdam(p, weight_decay=0.1, decoupled_weight_decay=True),
+    "radam": lambda p: optim.RAdam(p, betas=(0.3, 0.9)),
+    "rprop": lambda p: optim.Rprop(p),
 }
 
 
@@ -130,7 +136,10 @@ def test_steps_are_counted_on_the_cpu_and_states_follow_their_parameters(gpu):
     assert p.tolist() == q.tolist()
 
 
-@pytest.mark.parametrize("rule", [optim.AdamW, optim.RMSprop])
+@pytest.mark.parametrize(
+    "rule",
+    [optim.AdamW, optim.RMSprop, optim.Adamax, optim.RAdam, optim.NAdam, optim.ASGD, optim.Adadelta, optim.Rprop],
+)
 def test_steps_counted_on_the_device(gpu, rule):
     rng = np.random.default_rng(0)
     shapes = [(2049,), (0,), (3, 4)] + [(5,)] * 120
@@ -140,7 +149,7 @@ def test_steps_counted_on_the_device(gpu, rule):
         train(lambda p, on=on: rule(p, capturable=on), arrays, grads, tt.float32, "cuda") for on in (False, True)
     ]
     for p, q in zip(here[0], there[0]):
-        np.testing.assert_allclose(p.detach().cpu(), q.detach().cpu(), rtol=1e-6)
+        np.testing.assert_allclose(p.detach().cpu(), q.detach().cpu(), rtol=1e-6, atol=1e-7)
         assert there[1].state[q]["step"].device.type == "cuda" and there[1].state[q]["step"].item() == 3
     again = rule(there[0])
     again.load_state_dict(there[1].state_dict())

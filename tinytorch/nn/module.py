@@ -8,7 +8,7 @@ from ..dtypes import bfloat16, dtype, float16, float32, float64
 from ..ops.create_like import empty_like
 from ..tensor import Tensor
 from .hooks import GLOBAL, REGISTRATION, HookMethods, as_registered
-from .parameter import Buffer, Parameter
+from .parameter import Buffer, Parameter, is_lazy
 from .state import StateMethods
 
 _DICTS = (
@@ -363,6 +363,9 @@ class Module(HookMethods, StateMethods):
         with no_grad():
             for p in self._parameters.values():
                 if p is None:
+                    continue
+                if is_lazy(p):
+                    p.data = fn(p.data)
                     continue
                 grad = p.grad
                 new = fn(p.detach())

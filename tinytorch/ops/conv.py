@@ -8,6 +8,8 @@ computed.
 
 from __future__ import annotations
 
+import functools
+
 from ..backends.cpu import ffi
 from ..tensor import Tensor, owned
 from .complex_numbers import complex as from_parts
@@ -67,6 +69,8 @@ def _apply(kernel, input, weight, bias, size, walk):
 
 def integers(op: str, name: str, value, n: int) -> tuple[int, ...]:
     """A number for all ``n`` dimensions, or one for each. TypeError, and RuntimeError for another number of them."""
+    if type(value) is int:
+        return (value,) * n
     values = tuple(value) if isinstance(value, (tuple, list)) else (value,)
     for v in values:
         if isinstance(v, (str, bytes)) or not hasattr(v, "__index__"):
@@ -94,7 +98,7 @@ def _check_tensors(op: str, input, weight, bias, transposed: bool) -> None:
 
 
 def _check_shapes(shape: list[int], size: list[int], bias, groups: int, transposed: bool) -> None:
-    """Of a batch, the weight and the bias."""
+    """Of a batch, the weight and the bias, if there is one."""
     given = f"Given groups={groups}, "
     if size[0] < groups:
         raise RuntimeError(
@@ -112,11 +116,11 @@ def _check_shapes(shape: list[int], size: list[int], bias, groups: int, transpos
             f"{given}, expected input{shape} to have {channels} channels, but got {shape[1]} channels instead"
         )
     made = size[1] * groups if transposed else size[0]
-    if bias is not None and list(bias.shape) != [made]:
+    if bias is not None and list(bias) != [made]:
         given = given if transposed else f"Given weight of size {size}"
         raise RuntimeError(
             f"{given}, expected bias to be 1-dimensional with {made} elements, but got bias of size "
-            f"{list(bias.shape)} instead"
+            f"{list(bias)} instead"
         )
     if 0 in shape[2:] and (transposed or 0 not in size):
         raise RuntimeError(f"Only zero batch or zero channel inputs are supported, but got input shape: {shape}")
@@ -165,16 +169,15 @@ def _transposed_sizes(places, taps, stride, padding, output_padding, dilation) -
     return sizes
 
 
-def _convolve(op, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
-    """Of a batch, with as many dimensions as the weight has."""
-    n = weight.ndim - 2
-    stride, dilation = integers(op, "stride", stride, n), integers(op, "dilation", dilation, n)
-    groups = integers(op, "groups", groups, 1)[0]
+@functools.lru_cache(maxsize=1024)
+def _geometry(op, shape, taken, bias, stride, padding, dilation, transposed, output_padding, groups):
+    """The last sizes of the result, and the kernel's walk: of an input of this shape, a weight of the shape ``taken``,
+    and a bias, whose shape may be None. Numbers are tuples of ints; padding may be a word."""
     _positive(groups=(groups,))
-    _check_shapes(list(input.shape), list(weight.shape), bias, groups, transposed)
+    _check_shapes(list(shape), list(taken), bias, groups, transposed)
     _positive(stride=stride, dilation=dilation)
-    sizes, taps = input.shape[2:], weight.shape[2:]
-    if isinstance(padding, (str, bytes)) and not transposed:
+    sizes, taps = shape[2:], taken[2:]
+    if isinstance(padding, (str, bytes)):
         if padding not in ("same", "valid"):
             raise RuntimeError(f"Invalid padding string: '{padding}'")
         if padding == "same" and max(stride) > 1:
@@ -182,17 +185,33 @@ def _convolve(op, input, weight, bias, stride, padding, dilation, transposed, ou
         same = padding == "same" and 0 not in taps
         padding = tuple([d * (k - 1) // 2 if same else 0 for k, d in zip(taps, dilation)])
         size = list(sizes) if same else _places(sizes, taps, stride, padding, dilation)
+    elif min(padding) < 0:
+        raise RuntimeError("negative padding is not supported")
+    elif transposed:
+        size = _transposed_sizes(sizes, taps, stride, padding, output_padding, dilation)
     else:
+        size = _places(sizes, taps, stride, padding, dilation)
+    return tuple(size), (*stride, *padding, *dilation, groups)
+
+
+def _convolve(op, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    """Of a batch, with as many dimensions as the weight has."""
+    n = weight.ndim - 2
+    if transposed or not isinstance(padding, (str, bytes)):
         padding = integers(op, "padding", padding, n)
-        if min(padding) < 0:
-            raise RuntimeError("negative padding is not supported")
-        if transposed:
-            output_padding = integers(op, "output_padding", output_padding, n)
-            size = _transposed_sizes(sizes, taps, stride, padding, output_padding, dilation)
-        else:
-            size = _places(sizes, taps, stride, padding, dilation)
-    kernel = _transposed if transposed else _convolution
-    return _apply(kernel, input, weight, bias, size, (*stride, *padding, *dilation, groups))
+    size, walk = _geometry(
+        op,
+        input.shape,
+        weight.shape,
+        None if bias is None else bias.shape,
+        integers(op, "stride", stride, n),
+        padding,
+        integers(op, "dilation", dilation, n),
+        transposed,
+        integers(op, "output_padding", output_padding, n) if transposed else None,
+        integers(op, "groups", groups, 1)[0],
+    )
+    return _apply(_transposed if transposed else _convolution, input, weight, bias, size, walk)
 
 
 def _convolve_dimensions(n: int, op: str, input, weight, bias, *how):
@@ -215,7 +234,7 @@ def _convolve_dimensions(n: int, op: str, input, weight, bias, *how):
 _SIZES = {1: "L", 2: "H, W", 3: "D, H, W"}
 _TAPS = {1: "K", 2: "KH, KW", 3: "KD, KH, KW"}
 _CONVOLUTION = """The convolution (cross-correlation) of ``input``, of shape (N, C, {sizes}) or (C, {sizes}), with
-    ``weight``, of shape (O, C / groups, {taps}), plus ``bias`` (O). On the CPU alone. Follows
+    ``weight``, of shape (O, C / groups, {taps}), plus ``bias`` (O). Follows
     ``torch.nn.functional.{name}``.
 
     Args:
@@ -236,7 +255,7 @@ _CONVOLUTION = """The convolution (cross-correlation) of ``input``, of shape (N,
     """
 _TRANSPOSED = """The transposed convolution of ``input``, of shape (N, C, {sizes}) or (C, {sizes}), with ``weight``, of
     shape (C, O / groups, {taps}), plus ``bias`` (O): each element adds its multiple of the filter to the result. It is
-    the gradient of a convolution's input. On the CPU alone. Follows ``torch.nn.functional.{name}``.
+    the gradient of a convolution's input. Follows ``torch.nn.functional.{name}``.
 
     Args:
         weight: a filter for each channel of ``input``
@@ -281,7 +300,7 @@ conv3d, conv_transpose3d = _declare(3)
 @function
 def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
     """The convolution of a batch, ``input``, of one to three dimensions, which those of ``weight`` tell; or the
-    transposed convolution. On the CPU alone. Follows ``torch.convolution``.
+    transposed convolution. Follows ``torch.convolution``.
 
     Args:
         weight: the filters

@@ -42,7 +42,7 @@ _AVG_TITLES = {
     name="max_pool",
     title=_MAX_TITLES,
     extra=("index",),
-    input=lambda g, index, input_shape, spec: _max_backward(g, index, len(spec), input_shape[-len(spec) :]),
+    input=lambda g, index, input_shape, spec, starts: _max_backward(g, index, input_shape[-len(spec) :], spec, starts),
 )
 def _max_pool(input, spec, starts, indexed):
     operands = input._h, len(spec), _flat(spec), NULL if starts is None else starts._h
@@ -52,9 +52,11 @@ def _max_pool(input, spec, starts, indexed):
     return made if indexed else (made, None)
 
 
-@primitive(name="max_pool_backward", g=lambda g, index, dims: picked(g, index, dims))
-def _max_backward(g, index, dims, sizes):
-    return owned.tt_max_pool_backward(g._h, index._h, dims, sizes)
+@primitive(name="max_pool_backward", g=lambda g, index, spec: picked(g, index, len(spec)))
+def _max_backward(g, index, sizes, spec, starts):
+    return owned.tt_max_pool_backward(
+        g._h, index._h, len(spec), sizes, _flat(spec), NULL if starts is None else starts._h
+    )
 
 
 def picked(x: Tensor, index: Tensor, dims: int) -> Tensor:
@@ -171,17 +173,17 @@ def _maxima(input: Tensor, spec, starts, indexed):
     return (out, index) if indexed else out
 
 
-def max_windows(op, input, dims, kernel_size, stride, padding, dilation, ceil_mode, indexed):
+def max_windows(op, dims, input, kernel_size, stride, padding, dilation, ceil_mode, indexed):
     check_dtype(op, input, "floating" if dims == 1 else "real")
     return _maxima(input, _regular(op, input, dims, kernel_size, stride, padding, dilation, ceil_mode), None, indexed)
 
 
-def adaptive_max(op, input, dims, output_size, indexed):
+def adaptive_max(op, dims, input, output_size, indexed):
     check_dtype(op, input, "floating")
     return _maxima(input, _adaptive(op, input, dims, output_size), None, indexed)
 
 
-def mean_windows(op, input, dims, kernel_size, stride, padding, ceil_mode, padded, divisor):
+def mean_windows(op, dims, input, kernel_size, stride, padding, ceil_mode, padded, divisor=None):
     check_dtype(op, input, "long")
     if divisor is not None and divisor == 0:
         raise RuntimeError(f"{op}: divisor must be not zero")
@@ -189,7 +191,7 @@ def mean_windows(op, input, dims, kernel_size, stride, padding, ceil_mode, padde
     return _avg_pool(input, spec, bool(padded), 0 if divisor is None else operator.index(divisor))
 
 
-def adaptive_mean(op, input, dims, output_size):
+def adaptive_mean(op, dims, input, output_size):
     if not isinstance(input, Tensor):
         raise TypeError(f"{op}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     spec = _adaptive(op, input, dims, output_size)
@@ -199,7 +201,7 @@ def adaptive_mean(op, input, dims, output_size):
     return _avg_pool(input, spec, False, 0)
 
 
-def fractional(op, input, dims, kernel_size, output_size, output_ratio, indexed, samples):
+def fractional(op, dims, input, kernel_size, output_size, output_ratio, indexed, samples):
     """Maxima of windows whose distances are random: of each plane others, by one number for each dimension."""
     check_dtype(op, input, "floating")
     if output_size is None and output_ratio is None:

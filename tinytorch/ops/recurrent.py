@@ -3,7 +3,7 @@ arXiv:1406.1078).
 
 What the inputs of a layer contribute to its gates is one product for all steps. The rest is a kernel for each layer and
 direction (kernels/api/recurrent.h says what it computes), on rows that lie step by step, of each step no more than of
-the one before, as in a packed sequence. The same as a composition, a step at a time, is what other devices, other
+the one before, as in a packed sequence. The same as a composition, a step at a time, is what other
 dtypes and projected states take, and what second derivatives differentiate.
 """
 
@@ -146,7 +146,8 @@ def _backward(steps: Steps, g, g_c, w, h0, c0, y, c, gates, edges):
         starts = {k: row for row, k in enumerate(index) if k < batch}
         first = of_h[make_tensor([starts.get(k, 0) for k in range(batch)], dtype=int64)] if starts else None
         if first is not None and len(starts) < batch:  # sequences without a step
-            first = first * make_tensor([float(k in starts) for k in range(batch)], dtype=first.dtype)[:, None]
+            known = [float(k in starts) for k in range(batch)]
+            first = first * make_tensor(known, dtype=first.dtype, device=first.device)[:, None]
     if edges[3] is not None:
         of_h0 = h0 * 0 if first is None else first @ w
         of_h0 = of_h0 + of_first if steps.kind == "gru" else of_h0
@@ -201,7 +202,7 @@ def _layer(steps: Steps, x, h0, c0, w_ih, w_hh, b_ih=None, b_hh=None, projection
     elif steps.kind != "gru":  # it does not matter which product they are added to
         b_ih, b_hh = None, b_ih + b_hh
     x = linear(x, w_ih, b_ih)
-    if projection is not None or x._h.storage.device or not FLOATING[x._h.dtype]:
+    if projection is not None or not FLOATING[x._h.dtype]:
         return _composed(steps, x, w_hh, b_hh, h0, c0, projection)
     dtype, wide = x.dtype, ALL[x.dtype.compute]
     x, w, b, h0, c0 = (t if t is None else in_dtype(t, wide) for t in (x, w_hh, b_hh, h0, c0))

@@ -116,7 +116,7 @@ def _answer(cls, func, types, args=(), kwargs=None):
     op = getattr(func, "op", None)
     name = getattr(func, "__name__", str(func))
     space = op.namespace if op is not None else ""
-    answer = func if space == "sparse" else RULES.get(name) if not space else None
+    answer = func if space == "sparse" else RULES.get(name) if space in ("", "nn.functional") else None
     with DisableTorchFunctionSubclass():
         return _judged(func, answer or _refusal(name))(*args, **(kwargs or {}))
 

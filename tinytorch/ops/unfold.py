@@ -74,8 +74,8 @@ def _batched(op: str, input, n: int) -> bool:
 
 
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
-    """The blocks that a filter of ``kernel_size`` sees of ``input``, of shape (N, C, H, W) or (C, H, W), as columns. On
-    the CPU alone. Follows ``torch.nn.functional.unfold``.
+    """The blocks that a filter of ``kernel_size`` sees of ``input``, of shape (N, C, H, W) or (C, H, W), as columns.
+    Follows ``torch.nn.functional.unfold``.
 
     Args:
         kernel_size: the size of a block; here and below, a number, or one of each dimension
@@ -87,7 +87,7 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
     Raises:
         RuntimeError: the sizes do not fit, or there is no block
         IndexError: ``input`` has less than three dimensions
-        NotImplementedError: integers, and tensors of another device
+        NotImplementedError: integers
     """
     walk = _walk("unfold", kernel_size, dilation, padding, stride)
     batched = _batched("unfold", input, 4)
@@ -105,7 +105,7 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
 
 def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     """The image of ``output_size`` in which each element is the sum of the elements that columns, ``input`` of shape
-    (N, C * elements of a block, blocks), or without N, have for it. On the CPU alone. Follows
+    (N, C * elements of a block, blocks), or without N, have for it. Follows
     ``torch.nn.functional.fold``.
 
     Args:
@@ -118,7 +118,7 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
         A tensor of shape (N, C, H, W), or without N.
     Raises:
         RuntimeError: the sizes do not fit
-        NotImplementedError: integers, and tensors of another device
+        NotImplementedError: integers
     """
     batched, walk = _batched("fold", input, 3), _walk("fold", kernel_size, dilation, padding, stride)
     size, (rows, columns) = _pair("fold", "output_size", output_size), input.shape[-2:]

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from .optimizer import (
-    Optimizer,
-    check_options,
-    check_rate,
-    check_ways,
-    filled_for,
-    lib,
-    refused,
-    step_count,
-    writer_number,
-)
-
-_writer = writer_number("Adagrad.step")
+from .optimizer import check_options, check_rate, check_ways, filled_for, step_count, writer_number
+from .rule import ByRule, decay_of, lib
 
 
-class Adagrad(Optimizer):
+class Adagrad(ByRule):
     """Adagrad. Follows ``torch.optim.Adagrad``; ``foreach`` and ``fused`` are accepted and make no difference."""
+
+    _rule = lib.TT_RULE_adagrad
+    _writer = writer_number("Adagrad.step")
 
     def __init__(
         self,
@@ -59,41 +51,23 @@ class Adagrad(Optimizer):
             },
         )
         for group in self.param_groups:
-            self.begin(group["params"], group)
+            for p in group["params"]:
+                self.begin(p, self.state[p], group)
 
-    def update(self, group):
-        params = [p for p in group["params"] if p._grad is not None]
-        state = self.state
-        states = [state[p] for p in params]
-        try:
-            sums = [s["sum"]._h for s in states]
-            steps = [s["step"]._h for s in states]
-        except KeyError:
-            self.begin(params, group)
-            return self.update(group)
-        if (
-            lib.tt_adagrad(
-                len(params),
-                [p._h for p in params],
-                [p._grad._h for p in params],
-                sums,
-                steps,
-                group["lr"],
-                group["lr_decay"],
-                group["eps"],
-                group["weight_decay"],
-                group["maximize"],
-                _writer,
-            )
-            < 0
-        ):
-            raise refused("Adagrad", params)
+    def begin(self, p, s, group):
+        if "step" not in s:
+            s["step"] = step_count()
+        if "sum" not in s:
+            start = group["initial_accumulator_value"]
+            s["sum"] = filled_for(p, complex(start, start) if p.is_complex() else start)
 
-    def begin(self, params, group) -> None:
-        """Gives parameters without state theirs."""
-        for p in params:
-            s = self.state[p]
-            if "step" not in s:
-                s["step"] = step_count()
-            if "sum" not in s:
-                s["sum"] = filled_for(p, group["initial_accumulator_value"])
+    def states(self, group):
+        return "sum", None, None
+
+    def numbers(self, group, lr):
+        flags, decay = decay_of(group, lr)
+        return flags, group["lr_decay"], 0.0, decay, 0.0, 0.0, 0.0, 0.0, 0.0, group["eps"]
+
+    def formula(self, p, g, s, step, lr, group):
+        total = s["sum"] + g * g
+        return g / (total.sqrt() + group["eps"]) * (-lr / (1 + (step - 1) * group["lr_decay"])), total

@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 from ..tensor import Tensor
-from .optimizer import (
-    NULL,
-    Optimizer,
-    check_options,
-    check_rate,
-    check_ways,
-    lib,
-    refused,
-    step_count,
-    writer_number,
-    zeros_for,
-)
-
-_writer = writer_number("Adam.step")
+from .optimizer import check_options, check_rate, check_ways, writer_number
+from .rule import ByRule, decay_of, lib
 
 
-class Adam(Optimizer):
+class Adam(ByRule):
     """Adam. ``decoupled_weight_decay=True`` makes it AdamW. Follows ``torch.optim.Adam``; ``foreach`` and ``fused``
     are accepted and make no difference; ``capturable`` keeps the step counts on the parameters' device, so that a
     recorded step counts when it is replayed."""
+
+    _rule = lib.TT_RULE_adam
+    _writer = writer_number("Adam.step")
 
     def __init__(
         self,
@@ -73,49 +64,23 @@ class Adam(Optimizer):
             },
         )
 
-    def update(self, group):
-        params = [p for p in group["params"] if p._grad is not None]
-        state = self.state
-        states = [state[p] for p in params]
-        try:
-            avgs = [s["exp_avg"]._h for s in states]
-            squares = [s["exp_avg_sq"]._h for s in states]
-            largest = [s["max_exp_avg_sq"]._h for s in states] if group["amsgrad"] else NULL
-            steps = [s["step"]._h for s in states]
-        except KeyError:
-            self.begin(params, states, group["amsgrad"], group["capturable"])
-            return self.update(group)
-        beta1, beta2 = group["betas"]
-        if (
-            lib.tt_adam(
-                len(params),
-                [p._h for p in params],
-                [p._grad._h for p in params],
-                avgs,
-                squares,
-                largest,
-                steps,
-                group["lr"],
-                beta1,
-                beta2,
-                group["eps"],
-                group["weight_decay"],
-                group["decoupled_weight_decay"],
-                group["maximize"],
-                _writer,
-            )
-            < 0
-        ):
-            raise refused("Adam", params)
+    def states(self, group):
+        return "exp_avg", "exp_avg_sq", "max_exp_avg_sq" if group["amsgrad"] else None
 
-    def begin(self, params, states, amsgrad, capturable) -> None:
-        """Gives the parameters whose first step this is their state."""
-        for p, s in zip(params, states):
-            if "step" not in s:
-                s["step"] = step_count(p=p if capturable else None)
-            for name in ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")[: 3 if amsgrad else 2]:
-                if name not in s:
-                    s[name] = zeros_for(p)
+    def numbers(self, group, lr):
+        beta1, beta2 = group["betas"]
+        flags, decay = decay_of(group, lr)
+        if group["amsgrad"]:
+            flags |= lib.TT_AMSGRAD
+        return flags, 0.0, beta1, decay, 1 - beta1, beta2, 1 - beta2, 0.0, 0.0, group["eps"]
+
+    def formula(self, p, g, s, step, lr, group):
+        beta1, beta2 = group["betas"]
+        new = [s["exp_avg"].lerp(g, 1 - beta1), s["exp_avg_sq"] * beta2 + g * g * (1 - beta2)]
+        if group["amsgrad"]:
+            new.append(s["max_exp_avg_sq"].maximum(new[1]))
+        scale = new[-1].sqrt() / (1 - beta2**step) ** 0.5 + group["eps"]
+        return new[0] / scale * (-lr / (1 - beta1**step)), *new
 
 
 class AdamW(Adam):

@@ -15,10 +15,9 @@ from types import MappingProxyType
 from ..autograd.modes import enable_grad, no_grad
 from ..autograd.node import Handle, count, last_write
 from ..autograd.views import writer_number
-from ..backends.cpu import error, ffi, lib
+from ..backends.cpu import ffi, lib
 from ..devices import CPU, on_device
 from ..dtypes import float32, float64, get_default_dtype
-from ..layouts import strided
 from ..nn.hooks import register
 from ..tensor import Tensor, owned
 
@@ -97,7 +96,7 @@ class Optimizer:
         for p in params:
             if not isinstance(p, Tensor):
                 raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(p).__name__}")
-            if not p.is_leaf:
+            if not (p.is_leaf or p.retains_grad or self.defaults.get("differentiable")):
                 raise ValueError("can't optimize a non-leaf Tensor")
         group["params"] = params
         for name, default in self.defaults.items():
@@ -352,25 +351,16 @@ def zeros_for(p: Tensor) -> Tensor:
     return filled_for(p, 0.0)
 
 
-def filled_for(p: Tensor, value: float) -> Tensor:
+def filled_for(p: Tensor, value: complex) -> Tensor:
     """A state of one value that lies in memory as ``p`` does."""
-    out = empty_for(p)
-    if lib.tt_fill(out._h, lib.TT_KIND_FLOAT, value, 0, -1) < 0:
-        raise error("Optimizer")
-    return out
+    with no_grad():
+        return empty_for(p).fill_(value)
 
 
 def empty_for(p: Tensor) -> Tensor:
     """A state, yet to be written, that lies in memory as ``p`` does."""
     h = p._h
     return owned.tt_empty_like(h, h.dtype)
-
-
-def refused(op: str, params) -> Exception:
-    """The error of an update that C has refused, before it wrote anything."""
-    if any(p._grad.layout is not strided for p in params):
-        return RuntimeError(f"{op} does not support sparse gradients with these options: SGD does, without others")
-    return error(op)
 
 
 def step_count(start: float = 0.0, p: Tensor | None = None) -> Tensor:
@@ -395,15 +385,11 @@ def check_rate(lr) -> None:
 
 
 def check_ways(differentiable: bool, foreach: bool | None = None, fused: bool | None = None) -> None:
-    """RuntimeError for ways to update that exclude each other, and for ``differentiable``: updates are made in place in
-    C, and there is nothing to differentiate through."""
+    """RuntimeError for ways to update that exclude each other."""
     if fused and foreach:
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
-    if differentiable:
-        raise RuntimeError(
-            "differentiable=True is not supported: optimizers update the parameters in one call, in "
-            "place; write the update in tensor operations to differentiate through it"
-        )
+    if fused and differentiable:
+        raise RuntimeError("`fused` does not support `differentiable`")
 
 
 __all__ = [
@@ -415,7 +401,6 @@ __all__ = [
     "empty_for",
     "filled_for",
     "lib",
-    "refused",
     "register_optimizer_step_post_hook",
     "register_optimizer_step_pre_hook",
     "required",

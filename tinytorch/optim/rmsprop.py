@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from .optimizer import (
-    NULL,
-    Optimizer,
-    check_options,
-    check_rate,
-    check_ways,
-    lib,
-    refused,
-    step_count,
-    writer_number,
-    zeros_for,
-)
-
-_writer = writer_number("RMSprop.step")
+from .optimizer import check_options, check_rate, check_ways, writer_number
+from .rule import ByRule, decay_of, lib
 
 
-class RMSprop(Optimizer):
+class RMSprop(ByRule):
     """RMSprop, centred or not, with momentum. Follows ``torch.optim.RMSprop``; ``foreach`` is accepted
     and makes no difference; ``capturable`` is as in Adam."""
+
+    _rule = lib.TT_RULE_rmsprop
+    _writer = writer_number("RMSprop.step")
 
     def __init__(
         self,
@@ -62,49 +53,31 @@ class RMSprop(Optimizer):
             },
         )
 
-    def update(self, group):
-        params = [p for p in group["params"] if p._grad is not None]
-        state = self.state
-        states = [state[p] for p in params]
-        try:
-            squares = [s["square_avg"]._h for s in states]
-            avgs = [s["grad_avg"]._h for s in states] if group["centered"] else NULL
-            momenta = [s["momentum_buffer"]._h for s in states] if group["momentum"] > 0 else NULL
-            steps = [s["step"]._h for s in states]
-        except KeyError:
-            self.begin(params, states, group)
-            return self.update(group)
-        if (
-            lib.tt_rmsprop(
-                len(params),
-                [p._h for p in params],
-                [p._grad._h for p in params],
-                squares,
-                avgs,
-                momenta,
-                steps,
-                group["lr"],
-                group["alpha"],
-                group["eps"],
-                group["weight_decay"],
-                group["momentum"],
-                group["maximize"],
-                _writer,
-            )
-            < 0
-        ):
-            raise refused("RMSprop", params)
+    def states(self, group):
+        return (
+            "square_avg",
+            "grad_avg" if group["centered"] else None,
+            "momentum_buffer" if group["momentum"] > 0 else None,
+        )
 
-    def begin(self, params, states, group) -> None:
-        """Gives the parameters whose first step this is their state."""
-        names = ["square_avg"]
-        if group["momentum"] > 0:
-            names.append("momentum_buffer")
+    def numbers(self, group, lr):
+        alpha, momentum = group["alpha"], group["momentum"]
+        flags, decay = decay_of(group, lr)
+        if momentum > 0:
+            flags |= lib.TT_MOMENTUM
         if group["centered"]:
-            names.append("grad_avg")
-        for p, s in zip(params, states):
-            if "step" not in s:
-                s["step"] = step_count(p=p if group["capturable"] else None)
-            for name in names:
-                if name not in s:
-                    s[name] = zeros_for(p)
+            flags |= lib.TT_CENTERED
+        return flags, 0.0, 0.0, decay, momentum, alpha, 1 - alpha, 0.0, 0.0, group["eps"]
+
+    def formula(self, p, g, s, step, lr, group):
+        alpha, momentum = group["alpha"], group["momentum"]
+        new = [s["square_avg"] * alpha + g * g * (1 - alpha)]
+        variance = new[0]
+        if group["centered"]:
+            new.append(s["grad_avg"].lerp(g, 1 - alpha))
+            variance = variance - new[1] * new[1]
+        change = g / (variance.sqrt() + group["eps"])
+        if momentum > 0:
+            change = s["momentum_buffer"] * momentum + change
+            new.append(change)
+        return change * -lr, *new

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 from ..autograd.modes import no_grad
 from ..layouts import strided
-from .optimizer import (
-    NULL,
-    Optimizer,
-    check_options,
-    check_rate,
-    check_ways,
-    empty_for,
-    lib,
-    refused,
-    writer_number,
-)
-
-_writer = writer_number("SGD.step")
+from .optimizer import NULL, check_options, check_rate, check_ways, empty_for, writer_number
+from .rule import ByRule, decay_of, lib, refused
 
 
-class SGD(Optimizer):
+class SGD(ByRule):
     """Gradient descent, with momentum (Nesterov's if asked) and weight decay. Follows ``torch.optim.SGD``; ``foreach``
     and ``fused`` are accepted and make no difference: one C call updates a whole group anyway."""
+
+    _rule = lib.TT_RULE_sgd
+    _writer = writer_number("SGD.step")
+    _counted = False
 
     def __init__(
         self,
@@ -59,10 +52,17 @@ class SGD(Optimizer):
             },
         )
 
-    def update(self, group):
-        params = [p for p in group["params"] if p._grad is not None]
+    def states(self, group):
+        return ("momentum_buffer" if group["momentum"] else None,)
+
+    def begin(self, p, s, group):
+        if group["momentum"]:
+            s.setdefault("momentum_buffer", None)
+
+    def by_rule(self, group, params):
         momenta, fresh, buffers = NULL, NULL, None
-        if group["momentum"] != 0:
+        momentum = group["momentum"]
+        if momentum != 0:
             state = self.state
             try:
                 momenta = [state[p]["momentum_buffer"]._h for p in params]
@@ -71,27 +71,29 @@ class SGD(Optimizer):
                 fresh = bytes([b is None for b in buffers])
                 buffers = [empty_for(p) if b is None else b for b, p in zip(buffers, params)]
                 momenta = [b._h for b in buffers]
-        if (
-            lib.tt_sgd(
-                len(params),
-                [p._h for p in params],
-                [p._grad._h for p in params],
-                momenta,
-                fresh,
-                group["lr"],
-                group["momentum"],
-                group["dampening"],
-                group["weight_decay"],
-                group["nesterov"],
-                group["maximize"],
-                _writer,
-            )
-            < 0
-        ):
-            return self._update_sparsely(group, params)
+        flags, decay = decay_of(group, 0.0)
+        if momentum != 0:
+            flags |= lib.TT_MOMENTUM | (lib.TT_NESTEROV if group["nesterov"] else 0)
+        numbers = flags, 0.0, 0.0, decay, momentum, 1 - group["dampening"], 0.0, 0.0, 0.0, 0.0
+        done = self.call(group, params, (momenta, NULL, NULL), NULL, fresh, float(group["lr"]), numbers)
+        if not done:
+            return self.declined(group, params)
         if buffers is not None:
             for p, b in zip(params, buffers):
                 self.state[p]["momentum_buffer"] = b
+
+    def formula(self, p, g, s, step, lr, group):
+        momentum = group["momentum"]
+        if not momentum:
+            return (g * -lr,)
+        old = s["momentum_buffer"]
+        new = g.clone() if old is None else old * momentum + g * (1 - group["dampening"])
+        return (g + new * momentum if group["nesterov"] else new) * -lr, new
+
+    def declined(self, group, params):
+        if any(p._grad.layout is not strided for p in params):
+            return self._update_sparsely(group, params)
+        super().declined(group, params)
 
     def _update_sparsely(self, group, params) -> None:
         """The update where some gradients are sparse: C has refused it, and written nothing."""

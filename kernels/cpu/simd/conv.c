@@ -122,7 +122,10 @@ static void transpose_4(const float *in, int64_t in_step, int64_t rows, float *t
     int64_t i = 0;
     for (; i + 4 <= rows; i += 4) {
         __m128 r[4];
-        for (int k = 0; k < 4; k++) r[k] = _mm_loadu_ps(in + (i + k) * in_step);
+        for (int k = 0; k < 4; k++) {
+            __builtin_prefetch(in + (i + k) * in_step + 32); /* lines far apart, which the processor does not foresee */
+            r[k] = _mm_loadu_ps(in + (i + k) * in_step);
+        }
         _MM_TRANSPOSE4_PS(r[0], r[1], r[2], r[3]);
         for (int k = 0; k < 4; k++) _mm_storeu_ps(to + k * out_step + i, r[k]);
     }

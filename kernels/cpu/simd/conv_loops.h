@@ -6,19 +6,22 @@ typedef struct {
     tt_conv_place *places;
     runs *of;
     uint32_t *within;
+    const T **pointers;
+    tt_conv_taps taps;
     char *memory;
 } OF(room);
 
 static bool OF(make_room)(OF(room) * r, const tt_correlation *c, int64_t panel, int64_t packed, int64_t sums,
-                          int64_t places) {
+                          int64_t places, int64_t pointers) {
     int64_t masks = 0;
     for (int d = 0; d < DIMS; d++) masks += c->axis[d].taps;
     int64_t vectors = up(places, LANES),
-            sizes[6] = {panel * (int64_t)sizeof(T),      packed * (int64_t)sizeof(T),
+            sizes[8] = {panel * (int64_t)sizeof(T),      packed * (int64_t)sizeof(T),
                         sums * (int64_t)sizeof(T),       places * (int64_t)sizeof(tt_conv_place),
-                        vectors * (int64_t)sizeof(runs), vectors * masks * (int64_t)sizeof(uint32_t)};
-    int64_t at[6], all = 0;
-    for (int k = 0; k < 6; k++) {
+                        vectors * (int64_t)sizeof(runs), vectors * masks * (int64_t)sizeof(uint32_t),
+                        pointers * (int64_t)sizeof(T *), c->taps * (int64_t)sizeof(tt_conv_tap_at)};
+    int64_t at[8], all = 0;
+    for (int k = 0; k < 8; k++) {
         at[k] = all;
         all += up(sizes[k], 64) * 64;
     }
@@ -30,6 +33,8 @@ static bool OF(make_room)(OF(room) * r, const tt_correlation *c, int64_t panel, 
     r->places = (tt_conv_place *)(start + at[3]);
     r->of = (runs *)(start + at[4]);
     r->within = (uint32_t *)(start + at[5]);
+    r->pointers = (const T **)(start + at[6]);
+    r->taps.tap = (tt_conv_tap_at *)(start + at[7]);
     return true;
 }
 
@@ -47,7 +52,7 @@ static void OF(correlate)(void *context, int64_t begin, int64_t end) {
     int64_t strips = c->block / COLUMNS, masks = 0, all = c->batch * c->places;
     for (int d = 0; d < DIMS; d++) masks += c->axis[d].taps;
     int64_t strip_size = c->slice * COLUMNS, wide = strips * COLUMNS;
-    if (!OF(make_room)(&r, c, strips * strip_size, 0, c->out_block * wide, wide)) {
+    if (!OF(make_room)(&r, c, strips * strip_size, 0, c->out_block * wide, wide, 0)) {
         __atomic_store_n(&c->failed, true, __ATOMIC_RELAXED);
         return;
     }
@@ -108,46 +113,53 @@ static void OF(correlate)(void *context, int64_t begin, int64_t end) {
 static void OF(correlate_last)(void *context, int64_t begin, int64_t end) {
     tt_correlation *c = context;
     OF(room) r;
-    int64_t all = c->batch * c->places, wide = up(c->out_block, COLUMNS) * COLUMNS;
-    if (!OF(make_room)(&r, c, c->block * c->slice, wide, c->block * wide, c->block)) {
+    int64_t all = c->batch * c->places, by = c->packed_by, wide = up(c->out_block, by) * by;
+    if (!OF(make_room)(&r, c, c->in, wide, c->block * wide, c->block, c->taps * c->block)) {
         __atomic_store_n(&c->failed, true, __ATOMIC_RELAXED);
         return;
     }
+    T *zeros = r.panel;
+    memset(zeros, 0, (size_t)c->in * sizeof(T));
+    tt_conv_find_taps(c, &r.taps);
     for (int64_t item = begin; item < end; item++) {
         int64_t part = item / c->blocks, g = part / c->out_blocks, first_out = part % c->out_blocks * c->out_block;
         int64_t first = item % c->blocks * c->block, n = least(c->block, all - first);
         int64_t m = least(c->out_block, c->out - first_out), channel = g * c->out + first_out;
         const T *from = (const T *)c->source + g * c->in;
-        const T *weight = (const T *)c->packed + (g * up(c->out, COLUMNS) + first_out / COLUMNS) * c->rows * COLUMNS;
+        const T *weight = (const T *)c->packed + (g * up(c->out, by) + first_out / by) * c->rows * by;
         T *target = (T *)c->target + channel;
         if (c->bias) {
             memset(r.packed, 0, (size_t)wide * sizeof(T));
             memcpy(r.packed, (const T *)c->bias + channel, (size_t)m * sizeof(T));
         }
         tt_conv_locate(c, first, n, r.places);
-        int64_t row = 0;
+        OF(point)(c, &r.taps, from, zeros, r.places, n, r.pointers, c->block);
+        int64_t step = n > 1 ? r.places[1].target - r.places[0].target : 0, row = 0;
+        bool even = m % LANES == 0; /* whole vectors, at equal distances: sums need no way through memory of ours */
+        for (int64_t k = 1; k < n; k++) even &= r.places[k].target == r.places[k - 1].target + step;
         do {
             int64_t k = least(c->slice, c->rows - row);
-            bool is_first = row == 0;
-            OF(unfold_last)(c, from, c->in, row, row + k, r.places, n, r.panel, c->slice);
-            for (int64_t o = 0; o < m; o += COLUMNS) {
-                int64_t count = least(COLUMNS, m - o);
+            bool is_first = row == 0, direct = even && row + k == c->rows;
+            for (int64_t o = 0; o < m; o += by) {
                 OF(operands)
                 x = {.k = k,
-                     .a = r.panel,
-                     .a_step = c->slice,
-                     .b = weight + o * c->rows + row * COLUMNS,
-                     .b_step = COLUMNS,
+                     .rows = r.pointers + (c->in ? row / c->in : 0) * c->block,
+                     .run = c->in,
+                     .first = c->in ? row % c->in : 0,
+                     .a_step = c->block,
+                     .b = weight + o * c->rows + row * by,
+                     .b_step = by,
                      .kind = !is_first || c->bias ? MATRIX : NOTHING,
                      .add = is_first ? r.packed + o : r.sums + o,
                      .add_step = is_first ? 0 : wide,
-                     .out = r.sums + o,
-                     .out_step = wide};
-                OF(product)(n, (int)up(count, LANES), true, x);
+                     .out = direct ? target + r.places[0].target + o : r.sums + o,
+                     .out_step = direct ? step : wide};
+                OF(product)(n, (int)up(least(by, m - o), LANES), true, x);
             }
             row += k;
         } while (row < c->rows);
-        for (int64_t j = 0; j < n; j++) memcpy(target + r.places[j].target, r.sums + j * wide, (size_t)m * sizeof(T));
+        for (int64_t j = 0; j < n && !even; j++)
+            memcpy(target + r.places[j].target, r.sums + j * wide, (size_t)m * sizeof(T));
     }
     tt_scratch_free(r.memory);
 }
@@ -182,12 +194,14 @@ static void OF(store_weight)(const tt_correlation *c, const T *sums, int64_t wid
 static void OF(weigh_any)(void *context, int64_t begin, int64_t end, bool last) {
     tt_correlation *c = context;
     OF(room) r;
-    int64_t all = c->batch * c->places, vectors = up(c->slice, LANES), wide = up(c->out_block, COLUMNS) * COLUMNS;
-    int64_t places = vectors * LANES, most_rows = c->in_block * c->taps, strip = places * COLUMNS;
-    if (!OF(make_room)(&r, c, places * most_rows, places * wide, most_rows * wide, places)) {
+    int64_t all = c->batch * c->places, vectors = up(c->slice, LANES), by = c->packed_by,
+            wide = up(c->out_block, by) * by;
+    int64_t places = vectors * LANES, most_rows = c->in_block * c->taps, strip = places * by;
+    if (!OF(make_room)(&r, c, places * most_rows, places * wide, most_rows * wide, places, most_rows)) {
         __atomic_store_n(&c->failed, true, __ATOMIC_RELAXED);
         return;
     }
+    for (int64_t k = 0; k < most_rows; k++) r.pointers[k] = r.panel + k * places; /* where `unfold` puts rows */
     for (int64_t item = begin; item < end; item++) {
         int64_t outs = item % c->out_blocks, ins = item / c->out_blocks % c->in_blocks;
         int64_t group = item / c->out_blocks / c->in_blocks, part = group / c->groups, g = group % c->groups;
@@ -206,19 +220,21 @@ static void OF(weigh_any)(void *context, int64_t begin, int64_t end, bool last) 
                 OF(unfold)(c, from, channels, 0, rows, r.of, r.within, up(n, LANES), r.panel, places);
             }
             OF(pack_target)(c, target, m, r.places, n, r.packed, strip);
-            for (int64_t o = 0; o < m; o += COLUMNS) {
+            for (int64_t o = 0; o < m; o += by) {
                 OF(operands)
                 x = {.k = n,
                      .a = r.panel,
-                     .a_step = last ? most_rows : places,
-                     .b = r.packed + o / COLUMNS * strip,
-                     .b_step = COLUMNS,
+                     .a_step = most_rows,
+                     .rows = r.pointers,
+                     .run = n,
+                     .b = r.packed + o / by * strip,
+                     .b_step = by,
                      .kind = MATRIX,
                      .add = r.sums + o,
                      .add_step = wide,
                      .out = r.sums + o,
                      .out_step = wide};
-                OF(product)(rows, (int)least(VECTORS, up(m - o, LANES)), !last, x);
+                OF(product)(rows, (int)up(least(by, m - o), LANES), !last, x);
             }
         }
         OF(store_weight)(c, r.sums, wide, part, g, first_in, channels, first_out, m);

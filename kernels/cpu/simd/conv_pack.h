@@ -4,7 +4,7 @@
 /* Blocks of `by` channels of the target: element [row][channel], 0 for channels beyond the last. */
 static void OF(pack_weight)(void *context, int64_t begin, int64_t end) {
     const tt_correlation *c = context;
-    int64_t by = c->last ? COLUMNS : TILE_ROWS, blocks = up(c->out, by), index[DIMS];
+    int64_t by = c->packed_by, blocks = up(c->out, by), index[DIMS];
     for (int64_t item = begin; item < end; item++) {
         int64_t first = item % blocks * by, n = least(by, c->out - first);
         T *to = (T *)c->packed + item * c->rows * by;
@@ -27,8 +27,16 @@ static void OF(find_runs)(const tt_correlation *c, const tt_conv_place *places, 
     for (int64_t first = 0; first < n; first += LANES, to++) {
         const tt_conv_place *p = places + first;
         int lanes = (int)least(LANES, n - first);
+        uint32_t all = (1u << lanes) - 1;
+        bool one_line = p[lanes - 1].source == p->source + (lanes - 1) * step;
+        for (int d = 0; d < DIMS - 1; d++) one_line &= p[lanes - 1].at[d] == p->at[d];
         to->n = 0;
-        for (int k = 0; k < lanes; k++) {
+        if (one_line) {
+            to->n = 1;
+            to->at[0] = p->source;
+            to->lanes[0] = all;
+        }
+        for (int k = 0; k < lanes && !one_line; k++) {
             if (!k || p[k].source != p[k - 1].source + step) {
                 to->lanes[to->n] = 0;
                 to->at[to->n++] = p[k].source - k * step;
@@ -39,8 +47,10 @@ static void OF(find_runs)(const tt_correlation *c, const tt_conv_place *places, 
             for (int64_t t = 0; t < c->axis[d].taps; t++) {
                 int64_t at = c->axis[d].first + t * c->axis[d].spacing;
                 uint32_t mask = 0;
-                for (int k = 0; k < lanes; k++)
-                    mask |= (uint32_t)((uint64_t)(p[k].at[d] + at) < (uint64_t)c->axis[d].size) << k;
+                if (one_line && d < DIMS - 1) mask = (uint64_t)(p->at[d] + at) < (uint64_t)c->axis[d].size ? all : 0;
+                else
+                    for (int k = 0; k < lanes; k++)
+                        mask |= (uint32_t)((uint64_t)(p[k].at[d] + at) < (uint64_t)c->axis[d].size) << k;
                 *within++ = mask;
             }
     }
@@ -74,7 +84,10 @@ static void OF(unfold)(const tt_correlation *c, const T *from, int64_t channels,
                     *(vec *)(out + k * to_step) = all;
                 }
             else if (count == 1 && lanes[0] == ALL_LANES)
-                for (int64_t k = 0; k < n; k++) *(vec *)(out + k * to_step) = *(const vec *)(at[0] + k * step);
+                for (int64_t k = 0; k < n; k++) {
+                    __builtin_prefetch(at[0] + k * step + COLUMNS); /* the next strip */
+                    *(vec *)(out + k * to_step) = *(const vec *)(at[0] + k * step);
+                }
             else if (count == 2)
                 for (int64_t k = 0; k < n; k++) {
                     vec one = LANES_OF(((vec){0}), lanes[0], at[0] + k * step);
@@ -120,23 +133,36 @@ static void OF(unfold_last)(const tt_correlation *c, const T *from, int64_t chan
     }
 }
 
-/* The target's channels at `places` as columns: strips [place][COLUMNS], 0 for channels beyond the last. */
+/* Where channels lie next to each other: the first of `places` for each tap, or zeros; to[tap][place]. */
+static void OF(point)(const tt_correlation *c, const tt_conv_taps *taps, const T *from, const T *zeros,
+                      const tt_conv_place *places, int64_t n, const T **to, int64_t to_step) {
+    for (int64_t k = 0; k < n; k++) {
+        const tt_conv_place *p = places + k;
+        const T *at = from + p->source;
+        bool all = tt_conv_has_all(taps, p);
+        for (int64_t t = 0; t < c->taps; t++)
+            to[t * to_step + k] = all || tt_conv_has(c, taps->tap + t, p) ? at + taps->tap[t].offset : zeros;
+    }
+}
+
+/* The target's channels at `places` as columns: strips [place][packed_by], 0 for channels beyond the last. */
 static void OF(pack_target)(const tt_correlation *c, const T *from, int64_t channels, const tt_conv_place *places,
                             int64_t n, T *to, int64_t to_step) {
-    int64_t step = c->target_channel;
-    for (int64_t first = 0; first < channels; first += COLUMNS, to += to_step) {
-        int64_t count = least(COLUMNS, channels - first);
-        if (count < COLUMNS) memset(to, 0, (size_t)(n * COLUMNS) * sizeof(T));
+    int64_t step = c->target_channel, by = c->packed_by;
+    for (int64_t first = 0; first < channels; first += by, to += to_step) {
+        int64_t count = least(by, channels - first);
+        if (count < by) memset(to, 0, (size_t)(n * by) * sizeof(T));
         int64_t k = 0;
 #ifdef TT_X86
         for (; sizeof(T) == 4 && k + 4 <= n && places[k + 3].target == places[k].target + 3; k += 4)
-            transpose_4((const float *)(from + places[k].target + first * step), step, count, (float *)to + k * COLUMNS,
-                        COLUMNS);
+            transpose_4((const float *)(from + places[k].target + first * step), step, count, (float *)to + k * by, by);
 #endif
         for (; k < n; k++) {
             const T *in = from + places[k].target + first * step;
-            T *out = to + k * COLUMNS;
-            for (int64_t i = 0; i < count; i++) out[i] = in[i * step];
+            T *out = to + k * by;
+            if (step == 1) memcpy(out, in, (size_t)count * sizeof(T));
+            else
+                for (int64_t i = 0; i < count; i++) out[i] = in[i * step];
         }
     }
 }

@@ -23,11 +23,14 @@ INLINE void store_some(T *p, uint32_t mask, vec v) {
 }
 #endif
 
-/* A product's operands. a: rows, at a[row a_step + l] if `by_rows`, else at a[l a_step + row]. b: l's columns at
- * b + l b_step. To the sums is added what `kind` says. */
+/* A product's operands. a: rows, at a[l a_step + row]. If `by_rows`, a row is runs of `run` elements, of which it has k from
+ * element `first` of the first run on: run r of row i is at rows[r a_step + i]. b: l's columns at b + l b_step. To the sums
+ * is added what `kind` says. */
 typedef struct {
     int64_t k;
     const T *a;
+    const T *const *rows;
+    int64_t run, first;
     int64_t a_step;
     const T *b;
     int64_t b_step;
@@ -38,6 +41,18 @@ typedef struct {
     int64_t out_step;
 } OF(operands);
 
+/* sum += a b for the rows' l'th elements, which `element` finds for row i */
+#define ADD_PRODUCTS(element)                                                                                          \
+    {                                                                                                                  \
+        vec columns[VECTORS];                                                                                          \
+        _Pragma("GCC unroll 3") for (int j = 0; j < vectors; j++) columns[j] = *(const vec *)(b + j * LANES);          \
+        _Pragma("GCC unroll 8") for (int i = 0; i < rows; i++) {                                                       \
+            vec x = SPLAT(element);                                                                                    \
+            _Pragma("GCC unroll 3") for (int j = 0; j < vectors; j++) sum[i][j] = FMA(x, columns[j], sum[i][j]);       \
+        }                                                                                                              \
+        b += b_step;                                                                                                   \
+    }
+
 INLINE void OF(tile)(const int rows, const int vectors, const bool by_rows, const OF(operands) * o) {
     vec sum[TILE_ROWS][VECTORS];
 #pragma GCC unroll 8
@@ -46,19 +61,19 @@ INLINE void OF(tile)(const int rows, const int vectors, const bool by_rows, cons
         for (int j = 0; j < vectors; j++) sum[i][j] = (vec){0};
     const T *a = o->a, *b = o->b;
     int64_t a_step = o->a_step, b_step = o->b_step;
-    for (int64_t l = 0; l < o->k; l++) {
-        vec columns[VECTORS];
-#pragma GCC unroll 3
-        for (int j = 0; j < vectors; j++) columns[j] = *(const vec *)(b + j * LANES);
+    if (by_rows) {
+        const T *const *at = o->rows;
+        for (int64_t first = o->first, left = o->k; left; first = 0, at += a_step) {
+            int64_t n = least(o->run - first, left);
+            uintptr_t row[TILE_ROWS]; /* bytes from one position, the only one that is counted up */
 #pragma GCC unroll 8
-        for (int i = 0; i < rows; i++) {
-            vec x = SPLAT(by_rows ? a[i * a_step] : a[i]);
-#pragma GCC unroll 3
-            for (int j = 0; j < vectors; j++) sum[i][j] = FMA(x, columns[j], sum[i][j]);
+            for (int i = 0; i < rows; i++) row[i] = (uintptr_t)(at[i] + first);
+            left -= n;
+            for (uintptr_t l = 0, end = (uintptr_t)n * sizeof(T); l < end; l += sizeof(T))
+                ADD_PRODUCTS(*(const T *)(row[i] + l))
         }
-        a += by_rows ? 1 : a_step;
-        b += b_step;
-    }
+    } else
+        for (int64_t l = 0; l < o->k; l++, a += a_step) ADD_PRODUCTS(a[i])
 #pragma GCC unroll 8
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 3
@@ -87,7 +102,7 @@ static __attribute__((noinline)) void OF(product)(int64_t m, int vectors, bool b
             } else {
                 TILES(1, true)
             }
-            o.a += rows * o.a_step;
+            o.rows += rows;
         } else {
             if (rows == TILE_ROWS) {
                 TILES(TILE_ROWS, false)
@@ -104,3 +119,4 @@ static __attribute__((noinline)) void OF(product)(int64_t m, int vectors, bool b
     }
 }
 #undef TILES
+#undef ADD_PRODUCTS

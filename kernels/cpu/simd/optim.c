@@ -8,8 +8,8 @@
                                                                       const int flags) {                               \
         T *param = (T *)p[0], *s0 = (T *)p[2], *s1 = (T *)p[3], *s2 = (T *)p[4];                                       \
         const T *grad = (const T *)p[1];                                                                               \
-        const tt_rates_##D r = {                                                                                       \
-            (T)u->sign, (T)u->decay, (T)u->rate, (T)u->a, (T)u->b, (T)u->c, (T)u->root, (T)u->eps};                    \
+        const tt_rates_##D r = {(T)u->sign, (T)u->decay, (T)u->rate, (T)u->ahead, (T)u->a,                             \
+                                (T)u->b,    (T)u->c,     (T)u->root, (T)u->eps};                                       \
         TT_INDEPENDENT                                                                                                 \
         for (int64_t i = 0; i < n; i++) tt_##rule##_##D(param + i, grad[i], s0 + i, s1 + i, s2 + i, &r, flags);        \
     }
@@ -41,12 +41,18 @@
     CASE(rule, D, TT_CENTERED) CASE(rule, D, TT_CENTERED | TT_DECAY) CASE(rule, D, TT_CENTERED | TT_MOMENTUM) \
     CASE(rule, D, TT_CENTERED | TT_MOMENTUM | TT_DECAY)
 /* clang-format on */
-#define ADAGRAD(rule, D) CASE(rule, D, 0) CASE(rule, D, TT_DECAY)
+#define PLAIN(rule, D) CASE(rule, D, 0)
+#define DECAYING(rule, D) CASE(rule, D, 0) CASE(rule, D, TT_DECAY)
+#define DECOUPLED(rule, D) CASE(rule, D, 0) CASE(rule, D, TT_DECAY) CASE(rule, D, TT_DECOUPLED)
 
-#define RULES(D, T)                                                                                                    \
-    LOOP(sgd, D, T, SGD) LOOP(adam, D, T, ADAM) LOOP(rmsprop, D, T, RMSPROP) LOOP(adagrad, D, T, ADAGRAD)
+/* clang-format off */
+#define RULES(D, T)                                                                                      \
+    LOOP(sgd, D, T, SGD) LOOP(adam, D, T, ADAM) LOOP(rmsprop, D, T, RMSPROP) LOOP(adagrad, D, T, DECAYING) \
+    LOOP(adadelta, D, T, DECAYING) LOOP(adamax, D, T, DECAYING) LOOP(asgd, D, T, DECAYING)               \
+    LOOP(nadam, D, T, DECOUPLED) LOOP(radam, D, T, DECOUPLED) LOOP(rprop, D, T, PLAIN)
+/* clang-format on */
 RULES(f32, float)
 RULES(f64, double)
 
-#define BOTH(rule) {rule##_f32, rule##_f64},
+#define BOTH(rule, title, states) {rule##_f32, rule##_f64},
 const tt_optim_loops TT_LOCAL(tt_optim) = {{TT_UPDATE_RULES(BOTH)}};

@@ -15,15 +15,16 @@ typedef TT_JOIN2(tt_rates_, TT_D1) rates;
 
 #define TT_RULE TT_JOIN4(tt_, TT_NAME, _, TT_D1)
 /* Has the rule this state? */
-#if TT_OP == 0
-#define TT_USES(state) ((state) == 0 && TT_FLAGS & TT_MOMENTUM)
-#elif TT_OP == 1
-#define TT_USES(state) ((state) < 2 || TT_FLAGS & TT_AMSGRAD)
-#elif TT_OP == 2
-#define TT_USES(state) ((state) == 0 || (TT_FLAGS & ((state) == 1 ? TT_CENTERED : TT_MOMENTUM)) != 0)
-#else
-#define TT_USES(state) ((state) == 0)
-#endif
+#define TT_ALWAYS(name, title, states) states,
+static constexpr int always[] = {TT_UPDATE_RULES(TT_ALWAYS)};
+enum {
+    BY_FLAGS = TT_OP == TT_RULE_sgd       ? (TT_FLAGS & TT_MOMENTUM ? 1 : 0)
+               : TT_OP == TT_RULE_adam    ? (TT_FLAGS & TT_AMSGRAD ? 4 : 0)
+               : TT_OP == TT_RULE_rmsprop ? (TT_FLAGS & TT_CENTERED ? 2 : 0) | (TT_FLAGS & TT_MOMENTUM ? 4 : 0)
+                                          : 0,
+    STATES = always[TT_OP] | BY_FLAGS
+};
+#define TT_USES(state) (STATES >> (state) & 1)
 
 #define TT_V (TT_VARIANT & 16 ? (sizeof(stored) == 8 ? 2 : 4) : 1)
 #define TT_UNROLL (TT_OPTIM_CHUNK / (TT_CUDA_THREADS * TT_V) < 2 ? 1 : 2)
@@ -84,7 +85,7 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
     const int flags = TT_FLAGS | p.fresh;
     const int tensor = tt_tensor_of(p.first, p.n, blockIdx.x);
     const double rate = p.rates ? p.rates[2 * tensor] : p.rate, root = p.rates ? p.rates[2 * tensor + 1] : p.root;
-    const rates u = {(number)p.sign, (number)p.decay, (number)rate, (number)p.a,
+    const rates u = {(number)p.sign, (number)p.decay, (number)rate, (number)p.ahead, (number)p.a,
                      (number)p.b,    (number)p.c,     (number)root, (number)p.eps};
     char *const *data = p.data + tensor * OPERANDS;
     const int64_t begin = (int64_t)(blockIdx.x - p.first[tensor]) * TT_OPTIM_CHUNK;

@@ -7,7 +7,7 @@
 #define TT_OPTIM_POINTERS 328 /* to all of their operands */
 
 typedef struct {
-    double sign, decay, rate, a, b, c, root, eps;
+    double sign, decay, rate, ahead, a, b, c, root, eps;
     int32_t n, fresh;                 /* fresh: TT_FRESH or 0 */
     uint32_t first[TT_OPTIM_TENSORS]; /* block of each tensor */
     int64_t numel[TT_OPTIM_TENSORS];
@@ -17,7 +17,7 @@ typedef struct {
 
 /* optim_count: the step counts of the same tensors are counted up, and rates computed. */
 typedef struct {
-    double lr, beta1, beta2, lr_decay;
+    double lr, lr_decay, beta1, beta2, root;
     double *rates;
     int32_t n, unused;
     char *count[TT_OPTIM_TENSORS];

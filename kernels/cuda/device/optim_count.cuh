@@ -13,5 +13,5 @@ extern "C" __global__ void tt_kernel(const __grid_constant__ TT_ARGS p) {
     const double step = TT_CONVERT(TT_D0, f64, *count) + 1;
     *count = TT_CONVERT(f64, TT_D0, step);
     p.rates[2 * k] = tt_rate_of(TT_OP, p.lr, p.beta1, p.lr_decay, step);
-    p.rates[2 * k + 1] = tt_root_of(TT_OP, p.beta2, step);
+    p.rates[2 * k + 1] = tt_root_of(TT_OP, p.root, p.beta2, step);
 }

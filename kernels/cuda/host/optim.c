@@ -8,7 +8,7 @@
 #define VECTORS 16
 
 const char *tt_rule_name(int rule) {
-#define RULE_NAME(name) #name,
+#define RULE_NAME(name, title, states) #name,
     static const char *const names[] = {TT_UPDATE_RULES(RULE_NAME)};
     return names[rule];
 }
@@ -37,14 +37,18 @@ bool tt_cuda_update(int rule, const tt_schedule *schedule, int n, const tt_updat
         tt_optim_args p = {.sign = u->sign,
                            .decay = u->decay,
                            .rate = u->rate,
+                           .ahead = u->ahead,
                            .a = u->a,
                            .b = u->b,
                            .c = u->c,
                            .root = u->root,
                            .eps = u->eps,
                            .fresh = u->flags & TT_FRESH};
-        tt_optim_count_args counted = {
-            .lr = schedule->lr, .beta1 = schedule->beta1, .beta2 = schedule->beta2, .lr_decay = schedule->lr_decay};
+        tt_optim_count_args counted = {.lr = schedule->lr,
+                                       .lr_decay = schedule->lr_decay,
+                                       .beta1 = schedule->beta1,
+                                       .beta2 = schedule->beta2,
+                                       .root = schedule->root};
         int variant = VECTORS, pointers = 0, operands = 0;
         int64_t blocks = 0;
         for (int j = 0; j < TT_UPDATE_OPERANDS; j++) operands += lead->operands >> j & 1;

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator
 
 from ..cpu import ffi
-from . import cublas, cufft, kernels, libcuda
+from . import attention, convolution, cublas, cufft, kernels, libcuda
 from .libcuda import check
 
 NON_BLOCKING = 1  # of streams: they do not wait for the default one, nor it for them
@@ -230,6 +230,14 @@ class PyCuda:
     def transform(self, device: int, problem, a, out, stream) -> int:
         """A Fourier transform: see tt_transform in kernels/api/cuda.h."""
         return cufft.transform(device, problem, a, out, self.handle(stream))
+
+    def convolve(self, device: int, problem, input, weight, result, stream) -> int:
+        """A convolution: see tt_convolution in kernels/api/cuda.h. 1: there is no plan for it."""
+        return convolution.convolve(device, problem, input, weight, result, self.handle(stream))
+
+    def attend(self, device: int, problem, tensors, stream) -> int:
+        """Attention: see tt_attend in kernels/api/cuda.h. 1: there is no plan for it."""
+        return attention.attend(device, problem, tensors, self.handle(stream))
 
     # Copies. From pageable memory they are done with it when they return.
 

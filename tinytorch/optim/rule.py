@@ -1,0 +1,141 @@
+"""Optimisers whose update is a rule of kernels/scalar/optim_rules.h: one C call for each group.
+
+A class gives its rule, the names of its states, the rule's numbers, and the same rule as a formula over tensors, which
+takes its place where a step is differentiated, or parameters are complex."""
+
+from __future__ import annotations
+
+from ..autograd.modes import set_grad_enabled
+from ..backends.cpu import error, lib
+from ..layouts import strided
+from ..ops.create_like import full_like
+from ..ops.complex_numbers import view_as_complex, view_as_real
+from ..tensor import Tensor
+from .optimizer import NULL, Optimizer, step_count, zeros_for
+
+
+class ByRule(Optimizer):
+    """Base of the optimisers of one rule."""
+
+    _rule = -1  # of TT_UPDATE_RULES
+    _writer = 0  # for messages: who wrote last
+    _counted = True  # C counts the steps; else the class does, if at all
+    _counters: tuple[str, ...] = ()  # further numbers that are kept from step to step, 0-d
+
+    def states(self, group: dict) -> tuple[str | None, ...]:
+        """The names of the rule's states s0, s1, s2; None for one that it lacks with these options."""
+        raise NotImplementedError
+
+    def numbers(self, group: dict, lr: float, *more: float) -> tuple:
+        """The rule's flags and numbers, as ``tt_optimize`` takes them: flags, lr_decay, beta1, decay, a, b, c, root,
+        ahead, eps. ``more``: what ``by_rule`` was given."""
+        raise NotImplementedError
+
+    def formula(self, p: Tensor, g: Tensor, s: dict, step, lr, group: dict) -> tuple:
+        """The rule in operations of tensors: what is to be added to ``p``, the new states in the order of their names,
+        and the new counters. ``step``: a number, or a tensor where steps are counted on the device."""
+        raise NotImplementedError
+
+    def update(self, group):
+        params = [p for p in group["params"] if p._grad is not None]
+        if group["differentiable"]:
+            return self.by_formula(group, params)
+        self.by_rule(group, params)
+
+    def by_rule(self, group: dict, params: list[Tensor], rate: float | None = None, *more: float) -> bool:
+        """One C call. ``rate``: that of this step, if it is not the group's. False where the formula took its place."""
+        states = [self.state[p] for p in params]
+        try:
+            handles = [NULL if name is None else [s[name]._h for s in states] for name in self.states(group)]
+            steps = [s["step"]._h for s in states] if self._counted else NULL
+        except KeyError:
+            for p, s in zip(params, states):
+                self.begin(p, s, group)
+            return self.by_rule(group, params, rate, *more)
+        lr = float(group["lr"])
+        numbers = self.numbers(group, lr, *more)
+        done = self.call(group, params, handles, steps, NULL, lr if rate is None else rate, numbers)
+        if not done:
+            self.declined(group, params)
+        return done
+
+    def call(self, group: dict, params: list[Tensor], states, steps, fresh, lr: float, numbers: tuple) -> bool:
+        """C's step, of handles of states and step counts. False where C has refused, and written nothing."""
+        hs, gs = [p._h for p in params], [p._grad._h for p in params]
+        maximize = group["maximize"]
+        done = lib.tt_optimize(self._rule, len(hs), hs, gs, *states, steps, fresh, maximize, self._writer, lr, *numbers)
+        return done >= 0
+
+    def declined(self, group: dict, params: list[Tensor]) -> None:
+        """C has refused the parameters, and written nothing: complex ones go by the formula, others are an error."""
+        if not any(p.is_complex() for p in params):
+            raise refused(type(self).__name__, params)
+        with_real = {**group, "params": [p for p in params if not p.is_complex()]}
+        if with_real["params"]:
+            self.update(with_real)
+        self.by_formula(group, [p for p in params if p.is_complex()])
+
+    def begin(self, p: Tensor, s: dict, group: dict) -> None:
+        """Gives a parameter whose first step this is its state."""
+        if "step" not in s:
+            s["step"] = step_count(p=p if group.get("capturable") else None)
+        for name in self.states(group):
+            if name is not None and name not in s:
+                s[name] = zeros_for(p)
+
+    def by_formula(self, group: dict, params: list[Tensor]) -> None:
+        """The formula, parameter by parameter; recorded where the group is ``differentiable``."""
+        recorded = group["differentiable"]
+        names = [*(name for name in self.states(group) if name is not None), *self._counters]
+        with set_grad_enabled(recorded):
+            for p in params:
+                s = self.state[p]
+                self.begin(p, s, group)
+                step = None
+                if "step" in s:
+                    s["step"].add_(1)
+                    step = s["step"] if group.get("capturable") else s["step"].item()
+                x, g, lr = _real(p), _real(p._grad), group["lr"]
+                g = -g if group["maximize"] else g
+                decay = group.get("weight_decay", 0)
+                if decay and group.get("decoupled_weight_decay"):
+                    x.mul_(1 - lr * decay)
+                elif decay:
+                    g = g + x * decay
+                old = {name: None if s[name] is None else _real(s[name]) for name in names}
+                change, *new = self.formula(x, g, old, step, lr, group)
+                for name, value in zip(names, new):
+                    if (p if s[name] is None else s[name]).is_complex():
+                        value = view_as_complex(value.contiguous())
+                    if not isinstance(value, Tensor):
+                        value = full_like(s[name], value)
+                    if recorded or s[name] is None:
+                        s[name] = value
+                    else:
+                        s[name].copy_(value)
+                x.add_(change)
+
+
+def _real(t: Tensor) -> Tensor:
+    """A complex tensor as pairs of numbers."""
+    return view_as_real(t) if t.is_complex() else t
+
+
+def decay_of(group: dict, lr: float) -> tuple[int, float]:
+    """The flag for weight decay and its number: what is added to the gradient, or left of the parameter."""
+    decay = group["weight_decay"]
+    if decay == 0:
+        return 0, 0.0
+    if group.get("decoupled_weight_decay"):
+        return lib.TT_DECOUPLED, 1 - lr * decay
+    return lib.TT_DECAY, decay
+
+
+def refused(op: str, params) -> Exception:
+    """The error of an update that C has refused, before it wrote anything."""
+    if any(p._grad.layout is not strided for p in params):
+        return RuntimeError(f"{op} does not support sparse gradients with these options: SGD does, without others")
+    return error(op)
+
+
+__all__ = ["ByRule", "decay_of", "lib", "refused"]
