@@ -71,7 +71,7 @@ def integers(op: str, name: str, value, n: int) -> tuple[int, ...]:
     """A number for all ``n`` dimensions, or one for each. TypeError, and RuntimeError for another number of them."""
     if type(value) is int:
         return (value,) * n
-    if type(value) is tuple and len(value) == n and all([type(v) is int for v in value]):
+    if type(value) is tuple and len(value) == n and set(map(type, value)) == {int}:
         return value
     values = tuple(value) if isinstance(value, (tuple, list)) else (value,)
     for v in values:
