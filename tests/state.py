@@ -69,6 +69,7 @@ KEPT = _paths(
         "backends.cuda.cudnn": "_handles",
         "backends.cuda.cufft": "_plans",
         "backends.cuda.allocations": "_idle _recorded",
+        "backends.cuda.cusolver": "_handles",
         "backends.cuda.runtime": "_devices _driver _kept _several",
         "cuda.graphs": "_pools",
         "devices": "_KNOWN",

@@ -167,6 +167,7 @@ def test_refused(torch, program):
         "m.sparse_csr_tensor([1, 1, 2], [0, 1], [1.0, 2.0])",
         "m.sparse_csr_tensor([0, 2, 1], [0, 1], [1.0, 2.0])",
         "m.sparse_csr_tensor([0, 1], [0, 1], [1.0, 2.0], (2, 2))",
+        "m.sparse_csr_tensor([0, 1, 1], [0, 1], [1.0, 2.0], (2, 2))",
     ],
 )
 def test_places_are_checked(program):
@@ -177,15 +178,37 @@ def test_places_are_checked(program):
 
 @pytest.mark.parametrize(
     "program",
-    ["s[0:1]", "s.reshape(6)", "s.numpy()", "s.tolist()", "s.exp_()", "s.sort()",
+    ["s[0:1]", "s.reshape(6)", "s.tolist()", "s.exp_()", "s.sort()",
      "k.t()", "m.nn.functional.gelu(s)", "m.linalg.svd(s)", "m.save(s, file)", "m.addmm(c @ c.t(), s, c.t())",
      "d.copy_(s)",
      "m.where(d > 0, s, d)", "d * 2 > s", "m.einsum('ij,jk', s, b)", "m.nn.functional.linear(d, s)", "s.data_ptr()",
-     "s.storage()"],
+     "s.storage()", "s.sum(0, keepdim=True)"],
 )  # fmt: skip
 def test_what_has_no_rule(program):
     with pytest.raises(NotImplementedError):
         eval(program, things(M) | {"file": io.BytesIO()})
+
+
+@pytest.mark.parametrize(
+    "program",
+    ["s.numpy()", "s * 'x'", "d.sum(s)", "d.sum(0, dtype=[s])", "m.lgamma([s])", "m.relu(s, 3)",
+     "m.sigmoid(d, out=(s, d))", "d.reshape((s, None))", "d.transpose([], [s])", "m.matmul(s, [3])",
+     "m.div(d, d, rounding_mode=(s, None))", "setattr(s, 'data', 'x')"],
+)  # fmt: skip
+def test_arguments_of_the_wrong_type(torch, program):
+    """They are told before it is that there is no rule."""
+    for m in (torch, M):
+        with pytest.raises(TypeError):
+            eval(program, things(m))
+
+
+def test_data():
+    s = M.eye(2).to_sparse().requires_grad_()
+    s.data = M.eye(3).to_sparse() * 2
+    assert s.shape == (3, 3) and s.requires_grad and s.to_dense().tolist() == (M.eye(3) * 2).tolist()
+    for other in (M.eye(2), M.eye(2).to_sparse_csr(), M.eye(2).double().to_sparse()):
+        with pytest.raises(RuntimeError):
+            s.data = other
 
 
 LOSSES = {

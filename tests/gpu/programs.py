@@ -167,7 +167,7 @@ class_total = class_loss
 
 
 def rowsort():
-    _ = empty(50, 60).sort(1), empty(9, 9, dtype=tt.int64).argsort(0, descending=True)
+    _ = empty(50, 60).sort(1), empty(9, 900).sort(1), empty(9, 4000, dtype=tt.int64).argsort(1, descending=True)
 
 
 def sorted():
@@ -271,6 +271,14 @@ def batch_norm():
 batch_running = batch_sums = batch_norm
 
 
+def grid_sample():
+    for dtype in (tt.float32, tt.bfloat16):
+        x, grid = empty(2, 3, 9, 12, dtype=dtype).requires_grad_(), empty(2, 4, 5, 2, dtype=dtype).requires_grad_()
+        F.grid_sample(x, grid, align_corners=True).sum().backward()
+        F.grid_sample(x, grid, "bicubic", "reflection").sum().backward()
+    F.grid_sample(empty(2, 3, 9, 5, 4), empty(2, 4, 5, 6, 3), "nearest", "border")
+
+
 def sparse():
     places = tt.zeros(2, 5, dtype=tt.int64, device="cuda")
     for dtype in (tt.float32, tt.float64):
@@ -289,6 +297,37 @@ def fused():
         with tt.fuse():
             _ = ((x.half() + 1) * 2).sum(0)
         tt.fuse.wait()
+
+
+def _large(dtype=tt.float32):
+    return empty(150, 150, dtype=dtype)
+
+
+def stack():
+    for dtype in (tt.float32, tt.complex128):
+        a = _large(dtype)
+        _ = tt.linalg.cholesky(a), tt.linalg.inv_ex(a), tt.linalg.eig(a), tt.linalg.lu(a), tt.linalg.svd(a)
+        _ = tt.linalg.lu_solve(*tt.linalg.lu_factor_ex(a)[:2], a), tt.linalg.lu_factor_ex(a, pivot=False)
+
+
+def ldl():
+    for dtype in (tt.float32, tt.complex128):
+        a = empty(5, 5, dtype=dtype)
+        _ = tt.linalg.ldl_solve(*tt.linalg.ldl_factor(a), a)
+        tt.linalg.ldl_solve(*tt.linalg.ldl_factor(a, hermitian=True), a, hermitian=True)
+
+
+def small():
+    for dtype in (tt.float32, tt.complex128):
+        a = empty(2, 5, 5, dtype=dtype)
+        _ = tt.linalg.cholesky(a), tt.linalg.inv(a), tt.linalg.solve(a, a), tt.linalg.qr(a), tt.linalg.qr(a, "r")
+        _ = tt.cholesky_inverse(a), tt.geqrf(a), tt.linalg.solve_triangular(a, a, upper=True)
+
+
+def jacobi():
+    for dtype in (tt.float32, tt.complex128):
+        a = empty(2, 5, 5, dtype=dtype)
+        _ = tt.linalg.svd(a), tt.linalg.svdvals(a), tt.linalg.eigh(a), tt.linalg.eigvalsh(a)
 
 
 def _attention(dtype=tt.float32, width=16, out_width=24, rows=40, keys=70, **how):

@@ -268,3 +268,9 @@ def test_on_other_streams(gpu):
             made.append(F.conv2d(x, w))
         tt.cuda.current_stream().wait_stream(stream)
     assert all(bool((y == want).all()) for y in made)
+
+
+def test_convolutions_of_two_devices_are_refused(gpu):
+    x, w = tt.ones(1, 2, 5, device="cuda"), tt.ones(3, 2, 2, device="cuda")
+    with pytest.raises(RuntimeError, match="convolution: .*on the same device"):
+        tt.conv1d(x, w.cpu())

@@ -26,6 +26,7 @@ from .policies import NOTATION, POLICIES
 _LOWER = {"cuda": (float16, bfloat16), "cpu": (bfloat16, float16)}  # what each takes; the first is the default
 _defaults = {device: dtypes[0] for device, dtypes in _LOWER.items()}
 _caching = [True]
+_CASTABLE = frozenset(d.code for d in (float16, bfloat16, float32))
 _wrapped: dict[int, tuple] = {}  # by id: functions, and the code that they got
 
 _WRAPPER = """
@@ -88,12 +89,17 @@ def _call(rules: tuple, original, args: tuple, kwargs: dict, mode: Mode):
     """The operator with its arguments cast; what it is made of sees no autocast."""
     name, by_device = rules
     state = mode.autocast
-    tensors = [v for value in (*args, *kwargs.values()) for v in _within(value) if isinstance(v, Tensor)]
+    tensors = []
+    for v in (*args, *kwargs.values()) if kwargs else args:
+        if isinstance(v, Tensor):
+            tensors.append(v)
+        elif isinstance(v, (list, tuple)):
+            tensors += [t for t in v if isinstance(t, Tensor)]
     device = next((t.device.type for t in tensors if t.device.type in state.dtypes), None)
     rule = by_device.get(device)
     if rule is None:
         return original(*args, **kwargs)
-    eligible = [t for t in tensors if t.is_floating_point() and t.dtype is not float64 and t.device.type == device]
+    eligible = [t for t in tensors if t._h.dtype in _CASTABLE and t.device.type == device]
     if rule == "lower":
         to = state.dtypes[device]
     elif rule == "full":
@@ -107,31 +113,25 @@ def _call(rules: tuple, original, args: tuple, kwargs: dict, mode: Mode):
         return original(*args, **kwargs)
     else:
         dtypes = {t.dtype for t in eligible}
-        to = float32 if float32 in dtypes or len(dtypes) > 1 else next(iter(dtypes), None)
-    if all(t.dtype is to for t in eligible):
-        cast_args, cast_kwargs = args, kwargs
-    else:
-        chosen = {id(t) for t in eligible}
-        cast_args = tuple([_cast(v, to, chosen, state) for v in args])
-        cast_kwargs = {k: _cast(v, to, chosen, state) for k, v in kwargs.items()}
+        to = next(iter(dtypes)) if len(dtypes) == 1 else float32
+    chosen = {id(t) for t in eligible if t._h.dtype != to.code}
+    if chosen:
+        args = [_cast(v, to, chosen, state) for v in args]
+        kwargs = {k: _cast(v, to, chosen, state) for k, v in kwargs.items()}
     thread = get_ident()
     inside = mode.without_autocast()
     try:  # Note [Interrupts] in kernels/python/contexts.c
-        modes[thread] = inside or DEFAULT
-        return original(*cast_args, **cast_kwargs)
+        modes[thread] = inside
+        return original(*args, **kwargs)
     finally:
         modes[thread] = mode
-
-
-def _within(value):
-    return value if isinstance(value, (list, tuple)) else (value,)
 
 
 def _cast(value, to: dtype, chosen: set, state: State):
     """An argument, in lists and tuples too, in the dtype; parameters are cast once."""
     if isinstance(value, (list, tuple)):
         return type(value)([_cast(v, to, chosen, state) for v in value])
-    if id(value) not in chosen or value.dtype is to:
+    if id(value) not in chosen:
         return value
     keeps = (
         state.copies is not None

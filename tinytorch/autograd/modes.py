@@ -21,7 +21,7 @@ class Mode:
         "grad", "inference", "anomaly", "check_nan", "saved_hooks", "hooks_refused", "on_write", "multithreading",
         "autocast",
     )  # fmt: skip
-    __slots__ = (*FIELDS, "watches_writes")
+    __slots__ = (*FIELDS, "watches_writes", "plain")
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Mode:
         self.grad, self.inference, self.anomaly = grad, inference, anomaly
         self.check_nan, self.saved_hooks, self.hooks_refused = check_nan, saved_hooks, hooks_refused
         self.on_write, self.multithreading = on_write, multithreading
-        self.autocast = autocast  # an amp.autocast_mode.State
+        self.autocast, self.plain = autocast, None  # autocast: an amp.autocast_mode.State
         self.watches_writes = bool(anomaly or on_write)  # do writes in place take the general path?
 
     def is_default(self) -> bool:
@@ -54,8 +54,13 @@ class Mode:
         """``changed(grad=grad)``, and this very mode where nothing changes."""
         return self if self.grad == grad else self.changed(grad=grad)
 
-    def without_autocast(self) -> Mode | None:
-        return self if self.autocast is None else self.changed(autocast=None)
+    def without_autocast(self) -> Mode:
+        """This mode but for autocast; kept, since each operator that autocast casts runs in it."""
+        if self.autocast is None:
+            return self
+        if self.plain is None:
+            self.plain = self.changed(autocast=None) or DEFAULT
+        return self.plain
 
 
 DEFAULT = Mode()

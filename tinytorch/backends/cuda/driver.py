@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator
 
 from ..cpu import ffi
-from . import attention, convolution, cublas, cudnn, cufft, kernels, libcuda
+from . import attention, convolution, cublas, cudnn, cufft, cusolver, kernels, libcuda
 from .libcuda import check
 
 NON_BLOCKING = 1  # of streams: they do not wait for the default one, nor it for them
@@ -230,6 +230,10 @@ class PyCuda:
     def transform(self, device: int, problem, a, out, stream) -> int:
         """A Fourier transform: see tt_transform in kernels/api/cuda.h."""
         return cufft.transform(device, problem, a, out, self.handle(stream))
+
+    def solve(self, device: int, problem, stream) -> int:
+        """A routine of LAPACK's: see tt_solver in kernels/api/cuda.h."""
+        return cusolver.solve(device, problem, self.handle(stream))
 
     def convolve(self, device: int, problem, input, weight, result, stream) -> int:
         """A convolution: see tt_convolution in kernels/api/cuda.h. 1: there is no plan for it."""

@@ -406,6 +406,16 @@ def tt_cuda_transform(index, stream, problem, a, out):
 
 
 @ffi.def_extern(error=-1, onerror=_keep)
+def tt_cuda_solver(index, stream, problem):
+    _driver.open(index)
+    stream = _devices[index].streams[stream]
+    status = _driver.solve(index, problem, stream)
+    if _launch_blocking and not _captures:
+        _driver.wait_for_stream(stream)
+    return status
+
+
+@ffi.def_extern(error=-1, onerror=_keep)
 def tt_cuda_convolve(index, stream, problem, input, weight, result):
     _driver.open(index)
     stream = _devices[index].streams[stream]
@@ -461,6 +471,7 @@ WORK = {
     "tt_cuda_copy": tt_cuda_copy,
     "tt_cuda_gemm": tt_cuda_gemm,
     "tt_cuda_transform": tt_cuda_transform,
+    "tt_cuda_solver": tt_cuda_solver,
     "tt_cuda_convolve": tt_cuda_convolve,
     "tt_cuda_attend": tt_cuda_attend,
 }
