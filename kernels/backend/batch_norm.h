@@ -11,8 +11,9 @@ typedef struct {
     int64_t outer, channels, inner;
 } tt_batch_norm_work;
 
+/* What else the statistics need. */
 typedef struct {
-    tt_array *x, *stats; /* (batch, channels, *), (3, channels) */
+    tt_array *stats; /* (3, channels) */
     tt_array *running[2]; /* mean and variance; or NULL */
     double momentum, eps;
 } tt_batch_statistics_work;

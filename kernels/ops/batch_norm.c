@@ -17,31 +17,8 @@ static bool has_one_each(const char *op, const tt_array *a, int64_t channels) {
     return false;
 }
 
-tt_array *tt_batch_statistics(tt_array *x, tt_array *running_mean, tt_array *running_var, double momentum, double eps,
-                              int writer) {
-    static const char op[] = "batch_norm";
-    TT_ON_DEVICE(NULL, op, 3, ((tt_array *[]){x, running_mean, running_var}));
-    tt_batch_statistics_work w = {.x = x, .running = {running_mean, running_var}, .momentum = momentum, .eps = eps};
-    if (!tt_ready(x)) return tt_decline();
-    if (x->ndim < 2) return tt_fail(TT_RUNTIME_ERROR, "%s: expected at least 2 dimensions", op);
-    for (int k = 0; k < 2; k++) {
-        tt_array *a = w.running[k];
-        if (a && !tt_ready(a)) return tt_decline();
-        if (a && (!has_one_each(op, a, x->shape[1]) || !(a->flags & TT_FLAG_CONTIGUOUS) || !tt_writable(op, a)))
-            return NULL;
-    }
-    if (!(w.stats = tt_empty(tt_compute_dtype(x->dtype), 2, (int64_t[]){3, x->shape[1]}))) return NULL;
-    if (TT_WORK(op, batch_statistics, &w)) {
-        for (int k = 0; k < 2; k++)
-            if (w.running[k]) tt_bump_version(w.running[k], writer);
-        return w.stats;
-    }
-    tt_free(w.stats);
-    return NULL;
-}
-
-/* Shows x, g and out as the backend wants them, and runs the work: the normalised array or its gradient, or (`sums`) sums. */
-static bool run(const char *op, tt_batch_norm_work *w, bool sums) {
+/* Shows x, g and out as the backend wants them, and runs the work: the normalised array or its gradient, sums, or statistics. */
+static bool run(const char *op, tt_batch_norm_work *w, bool sums, const tt_batch_statistics_work *statistics) {
     tt_array **operands[3] = {&w->x, &w->g, &w->out}, *views[3] = {0};
     bool last = channels_are_last(w->x), ok = true;
     w->channels = w->x->shape[1];
@@ -53,7 +30,9 @@ static bool run(const char *op, tt_batch_norm_work *w, bool sums) {
     }
     for (int k = 0; last && k < 3; k++)
         if (*operands[k] && (ok = ok && (views[k] = tt_channels_last(*operands[k])))) *operands[k] = views[k];
-    ok = ok && (sums ? TT_WORK(op, batch_norm_sums, w) : TT_WORK(op, batch_norm, w));
+    ok = ok && (statistics ? TT_WORK(op, batch_statistics, w, statistics)
+                : sums     ? TT_WORK(op, batch_norm_sums, w)
+                           : TT_WORK(op, batch_norm, w));
     for (int k = 0; k < 3; k++)
         if (views[k]) tt_free(views[k]);
     return ok;
@@ -69,6 +48,30 @@ static bool usable(const char *op, const tt_batch_norm_work *w) {
     return true;
 }
 
+tt_array *tt_batch_statistics(tt_array *x, tt_array *running_mean, tt_array *running_var, double momentum, double eps,
+                              int writer) {
+    static const char op[] = "batch_norm";
+    TT_ON_DEVICE(NULL, op, 3, ((tt_array *[]){x, running_mean, running_var}));
+    tt_batch_norm_work of = {.x = x};
+    tt_batch_statistics_work w = {.running = {running_mean, running_var}, .momentum = momentum, .eps = eps};
+    if (!tt_ready(x)) return tt_decline();
+    if (!usable(op, &of)) return NULL;
+    for (int k = 0; k < 2; k++) {
+        tt_array *a = w.running[k];
+        if (a && !tt_ready(a)) return tt_decline();
+        if (a && (!has_one_each(op, a, x->shape[1]) || !(a->flags & TT_FLAG_CONTIGUOUS) || !tt_writable(op, a)))
+            return NULL;
+    }
+    if (!(w.stats = tt_empty(tt_compute_dtype(x->dtype), 2, (int64_t[]){3, x->shape[1]}))) return NULL;
+    if (run(op, &of, false, &w)) {
+        for (int k = 0; k < 2; k++)
+            if (w.running[k]) tt_bump_version(w.running[k], writer);
+        return w.stats;
+    }
+    tt_free(w.stats);
+    return NULL;
+}
+
 static tt_array *normalized(const char *op, tt_batch_norm_work w) {
     tt_array *all[] = {w.x, w.g, w.weight, w.bias, w.mean, w.rstd, w.sums};
     TT_ON_DEVICE(NULL, op, 7, all);
@@ -77,7 +80,7 @@ static tt_array *normalized(const char *op, tt_batch_norm_work w) {
     if (!usable(op, &w)) return NULL;
     int dims = w.x->ndim - 2;
     tt_array *out = w.out = tt_spatial(w.x, w.x->dtype, dims, w.x->shape + 2, channels_are_last(w.x));
-    if (!out || run(op, &w, false)) return out;
+    if (!out || run(op, &w, false, NULL)) return out;
     tt_free(out);
     return NULL;
 }
@@ -100,7 +103,7 @@ tt_array *tt_batch_norm_sums(tt_array *g, tt_array *x, tt_array *mean) {
     tt_batch_norm_work w = {.x = x, .g = g, .mean = mean};
     if (!usable(op, &w)) return NULL;
     tt_array *sums = w.sums = tt_empty(tt_compute_dtype(x->dtype), 2, (int64_t[]){2, x->shape[1]});
-    if (!sums || run(op, &w, true)) return sums;
+    if (!sums || run(op, &w, true, NULL)) return sums;
     tt_free(sums);
     return NULL;
 }

@@ -16,8 +16,12 @@ typedef struct {
     tt_divider by_inner, by_channels;
 } tt_batch_norm_args;
 
-/* batch_sums: of g and g (x - mean), by the tree of a reduction. The variant: from TT_BATCH_COLUMNS on the log of the
- * threads that share a row, where inner is 1. parts: [2][channels][blocks] or [2][blocks][channels]. */
+/* batch_sums: by the tree of a reduction, of x, (x - mean)^2, or g and g (x - mean). The variant: TT_BATCH_LAST, and from
+ * TT_BATCH_COLUMNS on the log of the threads that share a row then. parts: [channels][blocks] or [blocks][channels], of two
+ * sums one after the other. mean: for deviations n of them. */
+#define TT_BATCH_SUM 0
+#define TT_BATCH_DEVSQ 1
+#define TT_BATCH_GRADIENT 2
 #define TT_BATCH_COLUMNS 5
 typedef struct {
     const char *g, *x, *mean;
@@ -25,10 +29,10 @@ typedef struct {
     int64_t channels, inner, n, blocks, tiles;
 } tt_batch_sums_args;
 
-/* batch_running: what follows from mean and variance, a thread to a channel. Variant: 1, there are running statistics. */
+/* batch_running: what follows from the sums of x and (x - mean)^2, which become mean and variance; a thread to a channel. Variant: 1, there are running statistics. */
 typedef struct {
     char *stats; /* [3][channels] */
     char *running_mean, *running_var;
-    int64_t channels;
+    int64_t channels, n;
     double kept, momentum, eps, freedom; /* kept: 1 - momentum; freedom: n / (n - 1) */
 } tt_batch_running_args;

@@ -1,6 +1,7 @@
-/* Of each channel the sums of g and of g (x - mean), in the tree of Note [The tree of a reduction]: what each block of it
- * gives. TT_OP 0: the elements of a block lie in runs, and are a warp's; 1: channels lie closest together, and the lanes of a
- * block are shared out among threads whose neighbours work on neighbouring channels. TT_D0: the dtype of g and x, TT_D1: that
+/* Of each channel the sum of x, or of (x - mean)^2, or the sums of g and of g (x - mean), by the operator, in the tree of
+ * Note [The tree of a reduction]: what each block of it gives. The elements of a block lie in runs, and are a warp's; or
+ * (TT_BATCH_LAST) channels lie closest together, and the lanes of a block are shared out among threads whose neighbours work
+ * on neighbouring channels. TT_D0: the dtype of g and x, TT_D1: that
  * computed in. */
 #pragma once
 #include "cuda/device/prelude.cuh"
@@ -11,36 +12,54 @@
 typedef TT_TYPE(TT_D0) stored;
 typedef TT_TYPE(TT_D1) number;
 
+#define TWO (TT_OP == TT_BATCH_GRADIENT) /* sums */
+#define LAST (TT_VARIANT & TT_BATCH_LAST)
+
 struct sums {
-    number g, products;
+    number first, products;
     TT_DEVICE void add(stored at_g, stored at_x, number mean) {
-        const number d = (number)TT_CONVERT(TT_D0, TT_D1, at_g);
-        g += d;
-        products += d * ((number)TT_CONVERT(TT_D0, TT_D1, at_x) - mean);
+        const number v = (number)TT_CONVERT(TT_D0, TT_D1, at_x), d = v - mean;
+        if (TT_OP == TT_BATCH_SUM) first += v;
+        if (TT_OP == TT_BATCH_DEVSQ) first += d * d;
+        if (TWO) {
+            const number g = (number)TT_CONVERT(TT_D0, TT_D1, at_g);
+            first += g;
+            products += g * d;
+        }
     }
     TT_DEVICE void join(const sums &other) {
-        g += other.g;
-        products += other.products;
+        first += other.first;
+        if (TWO) products += other.products;
     }
 };
 
-#if TT_OP == 0
+/* For deviations what is given is the sum. */
+static TT_DEVICE number mean_of(const TT_ARGS &p, int64_t c) {
+    if (TT_OP == TT_BATCH_SUM) return 0;
+    const number mean = ((const number *)p.mean)[c];
+    return TT_OP == TT_BATCH_DEVSQ ? mean / (number)p.n : mean;
+}
+
+/* The thread block's number: deviations are taken backwards, since what was read last may still be in the cache. */
+static TT_DEVICE int64_t turn() { return TT_OP == TT_BATCH_DEVSQ ? gridDim.x - 1 - blockIdx.x : blockIdx.x; }
+
+#if !LAST
 #define TT_BATCH 8 /* elements of a lane that are loaded before the first is used */
 
 static TT_DEVICE void store(const TT_ARGS &p, int64_t c, int64_t block, const sums &s) {
     number *parts = (number *)p.parts + c * p.blocks + block;
-    parts[0] = s.g;
-    parts[p.channels * p.blocks] = s.products;
+    parts[0] = s.first;
+    if (TWO) parts[p.channels * p.blocks] = s.products;
 }
 
 extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
-    const int64_t warp = (int64_t)blockIdx.x * (TT_CUDA_THREADS / 32) + threadIdx.x / 32;
+    const int64_t warp = turn() * (TT_CUDA_THREADS / 32) + threadIdx.x / 32;
     const int lane = threadIdx.x & 31;
     if (warp >= p.blocks * p.channels) return;
     const int64_t c = warp / p.blocks, block = warp - c * p.blocks, first = block * TT_BLOCK;
     const int64_t run = first / p.inner, start = first - run * p.inner, left = p.n - first;
     const int64_t pitch = p.channels * p.inner;
-    const number mean = ((const number *)p.mean)[c];
+    const number mean = mean_of(p, c);
     const stored *g = (const stored *)p.g + run * pitch + c * p.inner,
                  *x = (const stored *)p.x + run * pitch + c * p.inner;
     sums a = {-(number)0, -(number)0};
@@ -52,7 +71,7 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
             stored gs[TT_BATCH], xs[TT_BATCH];
 #pragma unroll
             for (int e = 0; e < TT_BATCH; e++) {
-                gs[e] = g[(k + e) * 32];
+                if (TWO) gs[e] = g[(k + e) * 32];
                 xs[e] = x[(k + e) * 32];
             }
 #pragma unroll
@@ -68,12 +87,14 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
                 g += pitch;
                 x += pitch;
             }
-            a.add(g[at], x[at], mean);
+            a.add(TWO ? g[at] : stored(), x[at], mean);
         }
     }
 #pragma unroll
     for (int h = 16; h > 0; h /= 2) {
-        sums other = {__shfl_down_sync(0xffffffffu, a.g, h), __shfl_down_sync(0xffffffffu, a.products, h)};
+        sums other = a;
+        other.first = __shfl_down_sync(0xffffffffu, a.first, h);
+        if (TWO) other.products = __shfl_down_sync(0xffffffffu, a.products, h);
         a.join(other);
     }
     if (lane == 0) store(p, c, block, a);
@@ -97,7 +118,7 @@ static TT_DEVICE void add_rows(sums (&a)[TT_OWN], const stored *g, const stored 
 #pragma unroll
             for (int k = 0; k < TT_OWN; k++, at += TT_SLOTS * step)
                 if (whole || (b + e) * TT_LANES + k * TT_SLOTS + slot < n) {
-                    gs[e][k] = g[at];
+                    if (TWO) gs[e][k] = g[at];
                     xs[e][k] = x[at];
                 }
 #pragma unroll
@@ -111,8 +132,8 @@ static TT_DEVICE void add_rows(sums (&a)[TT_OWN], const stored *g, const stored 
 extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
     __shared__ number shared[2][TT_CUDA_THREADS];
     const int slot = threadIdx.x / TT_COLUMNS % TT_SLOTS;
-    const int64_t c = blockIdx.x % p.tiles * TT_COLUMNS + threadIdx.x % TT_COLUMNS;
-    const int64_t block = blockIdx.x / p.tiles * TT_AT_ONCE + threadIdx.x / (TT_COLUMNS * TT_SLOTS);
+    const int64_t c = turn() % p.tiles * TT_COLUMNS + threadIdx.x % TT_COLUMNS;
+    const int64_t block = turn() / p.tiles * TT_AT_ONCE + threadIdx.x / (TT_COLUMNS * TT_SLOTS);
     const int64_t first = block * TT_BLOCK, left = p.n - first;
     const bool live = c < p.channels && block < p.blocks;
     sums a[TT_OWN];
@@ -121,7 +142,7 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
     if (live) {
         const stored *g = (const stored *)p.g + first * p.channels + c,
                      *x = (const stored *)p.x + first * p.channels + c;
-        const number mean = ((const number *)p.mean)[c];
+        const number mean = mean_of(p, c);
         if (left >= TT_BLOCK) add_rows<true>(a, g, x, p.channels, mean, TT_BLOCK);
         else add_rows<false>(a, g, x, p.channels, mean, (int)left);
     }
@@ -129,19 +150,19 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
     for (int h = TT_OWN / 2; h > 0; h /= 2)
 #pragma unroll
         for (int k = 0; k < h; k++) a[k].join(a[k + h]);
-    shared[0][threadIdx.x] = a[0].g;
-    shared[1][threadIdx.x] = a[0].products;
+    shared[0][threadIdx.x] = a[0].first;
+    if (TWO) shared[1][threadIdx.x] = a[0].products;
 #pragma unroll
     for (int h = TT_SLOTS / 2; h > 0; h /= 2) {
         __syncthreads();
         if (slot < h) {
             shared[0][threadIdx.x] += shared[0][threadIdx.x + h * TT_COLUMNS];
-            shared[1][threadIdx.x] += shared[1][threadIdx.x + h * TT_COLUMNS];
+            if (TWO) shared[1][threadIdx.x] += shared[1][threadIdx.x + h * TT_COLUMNS];
         }
     }
     if (slot || !live) return;
     number *parts = (number *)p.parts + block * p.channels + c;
     parts[0] = shared[0][threadIdx.x];
-    parts[p.blocks * p.channels] = shared[1][threadIdx.x];
+    if (TWO) parts[p.blocks * p.channels] = shared[1][threadIdx.x];
 }
 #endif

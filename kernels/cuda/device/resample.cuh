@@ -5,7 +5,7 @@
 #include "cuda/device/resample_args.h"
 #define TT_ARGS tt_resample_args
 #define HAS(bit) ((TT_VARIANT & (bit)) != 0)
-#define ROOM (1 << (TT_VARIANT >> TT_RESAMPLE_ROOM & 3))
+#define ROOM ((TT_VARIANT >> TT_RESAMPLE_ROOM & 7) + 1)
 #define DIMS (TT_VARIANT >> TT_RESAMPLE_DIMS)
 
 typedef TT_TYPE(TT_D0) stored;
@@ -35,12 +35,25 @@ template <int room> static TT_DEVICE taps<room> taps_of(const tt_resample_axis &
     t.first = (place)(TT_OP ? a.first : a.start)[i];
     t.count = (place)(TT_OP ? a.times : a.count)[i];
 #pragma unroll
-    for (int k = 0; k < room; k++)
-        if (k < t.count) t.w[k] = weight(a, i, t.first, k);
+    for (int k = 0; k < room; k++) t.w[k] = k < t.count ? weight(a, i, t.first, k) : (number)0;
     return t;
 }
 
+/* A sum without branches, whose elements are loaded together. */
+template <int room, typename F> static TT_DEVICE number weighted_at_once(const taps<room> &t, F value) {
+    number part[room], sum = 0;
+#pragma unroll
+    for (int k = 0; k < room; k++) part[k] = value(t.first + (k < t.count ? k : 0));
+#pragma unroll
+    for (int k = 0; k < room; k++) {
+        part[k] = t.w[k] * part[k];
+        sum = k >= t.count ? sum : k ? sum + part[k] : part[k];
+    }
+    return sum;
+}
+
 template <int room, typename F> static TT_DEVICE number weighted(const taps<room> &t, F value) {
+    if (room <= 2 && !TT_OP) return weighted_at_once(t, value); /* there is at least one */
     number sum = 0;
 #pragma unroll
     for (int k = 0; k < room; k++) {
@@ -85,26 +98,34 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
     const taps<ROOM_OF(OUTER)> last = taps_of<ROOM_OF(OUTER)>(p.axes[OUTER], at[OUTER]);
     const taps<ROOM_OF(1)> middle = taps_of<ROOM_OF(1)>(p.axes[1], at[1]);
     const taps<ROOM_OF(INNER)> first = taps_of<ROOM_OF(INNER)>(p.axes[INNER], at[INNER]);
-    const bool near = last.count <= ROOM_OF(OUTER) && middle.count <= ROOM_OF(1) && first.count <= ROOM_OF(INNER);
     const place down = (place)p.from_size[1], across = (place)p.from_size[2];
-    for (int64_t plane = blockIdx.y; plane < p.planes; plane += gridDim.y) {
-        const stored *x = (const stored *)p.from + plane * p.in + channel;
-        const auto element = [&](place z, place y, place w) {
-            const place row = HAS(TT_RESAMPLE_GROWS) ? (z * down + y) * across + w : (w * down + y) * across + z;
-            return TT_CONVERT(TT_D0, TT_D1, x[row * inner]);
-        };
-        number sum;
-        if (near)
-            sum = weighted(last, [&](place z) {
-                return weighted(middle,
-                                [&](place y) { return weighted(first, [&](place w) { return element(z, y, w); }); });
-            });
-        else
-            sum = weighted_far(p.axes[OUTER], at[OUTER], [&](place z) {
+    const stored *x = (const stored *)p.from + blockIdx.y * p.in + channel;
+    stored *to = (stored *)p.to + blockIdx.y * p.out + i;
+    const int64_t step = gridDim.y * p.in, to_step = gridDim.y * p.out;
+    const auto element = [&](place z, place y, place w) {
+        const place row = HAS(TT_RESAMPLE_GROWS) ? (z * down + y) * across + w : (w * down + y) * across + z;
+        return (number)TT_CONVERT(TT_D0, TT_D1, x[row * inner]);
+    };
+    if (last.count <= ROOM_OF(OUTER) && middle.count <= ROOM_OF(1) && first.count <= ROOM_OF(INNER)) {
+        const bool any = last.count && middle.count && first.count; /* of a derivative there may be none */
+#pragma unroll 4
+        for (int64_t plane = blockIdx.y; plane < p.planes; plane += gridDim.y, x += step, to += to_step) {
+            number sum = 0;
+            if (!TT_OP || any)
+                sum = weighted(last, [&](place z) {
+                    return weighted(middle, [&](place y) {
+                        return weighted_at_once(first, [&](place w) { return element(z, y, w); });
+                    });
+                });
+            *to = (stored)TT_CONVERT(TT_D1, TT_D0, sum);
+        }
+    } else
+        for (int64_t plane = blockIdx.y; plane < p.planes; plane += gridDim.y, x += step, to += to_step) {
+            const number sum = weighted_far(p.axes[OUTER], at[OUTER], [&](place z) {
                 return weighted_far(p.axes[1], at[1], [&](place y) {
                     return weighted_far(p.axes[INNER], at[INNER], [&](place w) { return element(z, y, w); });
                 });
             });
-        ((stored *)p.to)[plane * p.out + i] = TT_CONVERT(TT_D1, TT_D0, sum);
-    }
+            *to = (stored)TT_CONVERT(TT_D1, TT_D0, sum);
+        }
 }

@@ -21,9 +21,9 @@ typedef struct {
 #define TT_RESAMPLE_WIDE 1  /* 64-bit arithmetic */
 #define TT_RESAMPLE_LAST 2  /* channels lie closest together */
 #define TT_RESAMPLE_GROWS 4 /* the last axis is summed up first, else the first */
-#define TT_RESAMPLE_ROOM                                                                                               \
-    3  /* two bits: log of the weights of an axis that a thread holds, if there are no more of them */
-#define TT_RESAMPLE_DIMS 5  /* from this bit on: the axes of more than one element, the last ones */
+#define TT_RESAMPLE_DIMS 6  /* from this bit on: the axes of more than one element, the last ones */
+/* three bits: the weights of an axis that a thread holds, if there are no more of them; less 1 */
+#define TT_RESAMPLE_ROOM 3
 typedef struct {
     const char *from;
     char *to;

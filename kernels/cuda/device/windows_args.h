@@ -9,8 +9,10 @@
 #define TT_POOL_PLACES 4   /* maxima: their places are asked for */
 #define TT_POOL_ADAPTIVE 8
 #define TT_POOL_STARTS 16  /* where windows begin is read */
-#define TT_POOL_TAPS                                                                                                   \
-    5     /* from this bit on: the taps of the last two axes, if they are 2 or 3 and the first has one; or 0 */
+#define TT_POOL_VECTOR 5    /* two bits: log of the channels of a thread, where these lie closest together */
+#define TT_POOL_DIMS 7      /* two bits: the axes of more than one element, the last ones */
+/* from this bit on: the taps of the last two axes, if they are 2 or 3 and the first has one; or 0 */
+#define TT_POOL_TAPS 9
 typedef struct {
     const char *from;
     char *to;

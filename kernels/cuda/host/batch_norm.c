@@ -8,32 +8,56 @@
 
 static tt_divider divider(int64_t size) { return tt_divider_of(size < NARROW ? size : 1); }
 
-/* Mean or (`about`, the means) variance of each channel. */
-static bool moment(const tt_array *x, const tt_array *about, int compute, int64_t n, char *out) {
-    int64_t mask = tt_first_bits(x->ndim) & ~tt_bit(1);
-    tt_reduction g;
-    tt_reduction_plan(&g, x, mask, compute, tt_itemsizes[compute], false);
-    return tt_cuda_reduction(&g, about ? TT_RED_devsq : TT_RED_sum, compute, TT_RED_DIVIDE, (double)n, about, compute,
-                             out, NULL);
+/* Sums of each channel (TT_BATCH_...) into `out`. */
+static bool sum_up(int what, tt_batch_sums_args *p, int dtype, int compute, char *out) {
+    bool last = p->inner == 1;
+    int columns = 0, sums = what == TT_BATCH_GRADIENT ? 2 : 1;
+    p->blocks = (p->n + TT_BLOCK - 1) / TT_BLOCK;
+    int64_t grid = (p->blocks * p->channels + TT_CUDA_THREADS / 32 - 1) / (TT_CUDA_THREADS / 32);
+    if (last) {
+        columns = tt_cuda_columns(p->channels, tt_itemsizes[dtype], p->blocks);
+        int64_t threads = TT_CUDA_THREADS >> columns, at_once = threads > 32 ? threads / 32 : 1;
+        p->tiles = (p->channels + (1 << columns) - 1) >> columns;
+        grid = (p->blocks + at_once - 1) / at_once * p->tiles;
+    }
+    tt_array *parts = p->blocks > 1 ? tt_cuda_temporary(compute, sums * p->blocks * p->channels) : NULL;
+    if (!parts && p->blocks > 1) return false;
+    p->parts = parts ? parts->data : out;
+    int variant = last ? TT_BATCH_LAST | columns << TT_BATCH_COLUMNS : 0;
+    bool ok = TT_LAUNCH(tt_key(TT_FAMILY_batch_sums, what, variant, dtype, compute, 0, 0, 0), grid, 1, TT_CUDA_THREADS,
+                        0, *p) &&
+              (!parts || tt_cuda_join_parts(TT_RED_sum, compute, parts, p->blocks, last ? sums : sums * p->channels,
+                                            last ? p->channels : 1, compute, out));
+    if (parts) tt_free(parts);
+    return ok;
 }
 
-bool tt_cuda_batch_statistics(const tt_batch_statistics_work *w) {
-    int compute = w->stats->dtype;
-    int64_t channels = w->x->shape[1], n = w->x->numel / channels, bytes = channels * tt_itemsizes[compute];
+bool tt_cuda_batch_statistics(const tt_batch_norm_work *v, const tt_batch_statistics_work *w) {
+    int dtype = v->x->dtype, compute = w->stats->dtype;
+    int64_t n = v->outer * v->inner, bytes = v->channels * tt_itemsizes[compute];
     tt_array *const *running = w->running, *either = running[0] ? running[0] : running[1];
-    if (!moment(w->x, NULL, compute, n, w->stats->data) || !moment(w->x, w->stats, compute, n, w->stats->data + bytes))
-        return false;
-    tt_batch_running_args p = {.stats = w->stats->data,
-                               .running_mean = running[0] ? running[0]->data : NULL,
-                               .running_var = running[1] ? running[1]->data : NULL,
-                               .channels = channels,
-                               .kept = 1 - w->momentum,
-                               .momentum = w->momentum,
-                               .eps = w->eps,
-                               .freedom = (double)n / (double)(n > 1 ? n - 1 : 1)};
-    return TT_LAUNCH(
-        tt_key(TT_FAMILY_batch_running, 0, either != NULL, either ? either->dtype : compute, compute, 0, 0, 0),
-        (channels + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS, 1, TT_CUDA_THREADS, 0, p);
+    tt_plain x = {0};
+    bool ok = tt_plain_take(&x, v->x, dtype);
+    if (ok) {
+        tt_batch_sums_args s = {.x = tt_plain_data(&x), .channels = v->channels, .inner = v->inner, .n = n};
+        tt_batch_running_args p = {.stats = w->stats->data,
+                                   .running_mean = running[0] ? running[0]->data : NULL,
+                                   .running_var = running[1] ? running[1]->data : NULL,
+                                   .channels = v->channels,
+                                   .n = n,
+                                   .kept = 1 - w->momentum,
+                                   .momentum = w->momentum,
+                                   .eps = w->eps,
+                                   .freedom = (double)n / (double)(n > 1 ? n - 1 : 1)};
+        ok = sum_up(TT_BATCH_SUM, &s, dtype, compute, w->stats->data);
+        s.mean = w->stats->data;
+        ok = ok && sum_up(TT_BATCH_DEVSQ, &s, dtype, compute, w->stats->data + bytes) &&
+             TT_LAUNCH(
+                 tt_key(TT_FAMILY_batch_running, 0, either != NULL, either ? either->dtype : compute, compute, 0, 0, 0),
+                 (v->channels + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS, 1, TT_CUDA_THREADS, 0, p);
+    }
+    tt_plain_done(&x, 1);
+    return ok;
 }
 
 static bool apply(const tt_batch_norm_work *w, tt_batch_norm_args *p, int compute) {
@@ -84,40 +108,21 @@ bool tt_cuda_batch_norm(const tt_batch_norm_work *w) {
     return ok;
 }
 
-static bool sum_up(const tt_batch_norm_work *w, tt_batch_sums_args *p, int compute) {
-    bool last = w->inner == 1;
-    int columns = 0, dtype = w->x->dtype;
-    int64_t grid = (p->blocks * w->channels + TT_CUDA_THREADS / 32 - 1) / (TT_CUDA_THREADS / 32);
-    if (last) {
-        columns = tt_cuda_columns(w->channels, tt_itemsizes[dtype], p->blocks);
-        int64_t threads = TT_CUDA_THREADS >> columns, at_once = threads > 32 ? threads / 32 : 1;
-        p->tiles = (w->channels + (1 << columns) - 1) >> columns;
-        grid = (p->blocks + at_once - 1) / at_once * p->tiles;
-    }
-    return TT_LAUNCH(tt_key(TT_FAMILY_batch_sums, last, columns << TT_BATCH_COLUMNS, dtype, compute, 0, 0, 0), grid, 1,
-                     TT_CUDA_THREADS, 0, *p);
-}
-
 bool tt_cuda_batch_norm_sums(const tt_batch_norm_work *w) {
     int compute = w->sums->dtype;
     tt_batch_norm_work operands = *w;
     operands.sums = NULL;
     tt_plain in[OPERANDS] = {{0}};
-    tt_batch_sums_args p = {.channels = w->channels, .inner = w->inner, .n = w->outer * w->inner};
-    p.blocks = (p.n + TT_BLOCK - 1) / TT_BLOCK;
-    tt_array *parts = p.blocks > 1 ? tt_cuda_temporary(compute, 2 * p.blocks * w->channels) : NULL;
-    bool ok = (parts || p.blocks == 1) && take(in, &operands, compute);
+    bool ok = take(in, &operands, compute);
     if (ok) {
-        p.g = tt_plain_data(&in[G]);
-        p.x = tt_plain_data(&in[X]);
-        p.mean = tt_plain_data(&in[MEAN]);
-        p.parts = parts ? parts->data : w->sums->data;
-        bool last = w->inner == 1;
-        ok = sum_up(w, &p, compute) &&
-             (!parts || tt_cuda_join_parts(TT_RED_sum, compute, parts, p.blocks, last ? 2 : 2 * w->channels,
-                                           last ? w->channels : 1, compute, w->sums->data));
+        tt_batch_sums_args p = {.g = tt_plain_data(&in[G]),
+                                .x = tt_plain_data(&in[X]),
+                                .mean = tt_plain_data(&in[MEAN]),
+                                .channels = w->channels,
+                                .inner = w->inner,
+                                .n = w->outer * w->inner};
+        ok = sum_up(TT_BATCH_GRADIENT, &p, w->x->dtype, compute, w->sums->data);
     }
     tt_plain_done(in, OPERANDS);
-    if (parts) tt_free(parts);
     return ok;
 }

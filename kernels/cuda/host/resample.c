@@ -49,7 +49,7 @@ static bool make_matrices(const tt_resample_axis *axes, int compute, bool backwa
 
 static bool apply(const tt_resample_work *w, tt_resample_args *p, int compute) {
     int64_t room = 1;
-    int log = 0, dims = 3;
+    int dims = 3;
     p->in = p->out = w->inner;
     for (int k = 0; k < 3; k++) {
         const tt_resampling *r = &w->axes[k];
@@ -62,11 +62,12 @@ static bool apply(const tt_resample_work *w, tt_resample_args *p, int compute) {
         room = taps > room ? taps : room;
         if (dims == 3 - k && r->in == 1 && r->out == 1 && k < 2) dims--;
     }
-    while (1 << log < room && 1 << log < MOST_ROOM) log++;
+    if (room > MOST_ROOM) room = MOST_ROOM;
     p->places = p->out;
     p->by_inner = tt_divider_of(w->inner < NARROW ? w->inner : 1);
     int variant = (p->in >= NARROW || p->out >= NARROW ? TT_RESAMPLE_WIDE : 0) | (w->inner > 1 ? TT_RESAMPLE_LAST : 0) |
-                  (p->out > p->in ? TT_RESAMPLE_GROWS : 0) | log << TT_RESAMPLE_ROOM | dims << TT_RESAMPLE_DIMS;
+                  (p->out > p->in ? TT_RESAMPLE_GROWS : 0) | (int)(room - 1) << TT_RESAMPLE_ROOM |
+                  dims << TT_RESAMPLE_DIMS;
     int64_t blocks = (p->places + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS, groups = BLOCKS / blocks + 1;
     return TT_LAUNCH(tt_key(TT_FAMILY_resample, w->backward, variant, w->from->dtype, compute, 0, 0, 0), blocks,
                      groups < w->outer ? groups : w->outer, TT_CUDA_THREADS, 0, *p);

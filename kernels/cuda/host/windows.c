@@ -24,6 +24,12 @@ static int plan(tt_pool_args *p, const tt_pool_work *w) {
     }
     if (most >= NARROW) variant |= TT_POOL_WIDE;
     int64_t taps = w->axes[2].taps;
+    int dims = 3;
+    for (int k = 0; k < 2 && dims == 3 - k && w->axes[k].in == 1 && w->axes[k].out == 1 && w->axes[k].taps == 1 &&
+                    !w->axes[k].padding;
+         k++)
+        dims--;
+    variant |= dims << TT_POOL_DIMS;
     bool small = !adaptive && !w->starts && w->axes[0].taps == 1 && w->axes[1].taps == taps && (taps == 2 || taps == 3);
     return variant | (small ? (int)taps << TT_POOL_TAPS : 0);
 }
@@ -47,9 +53,15 @@ bool tt_cuda_pool(const tt_pool_work *w) {
                           .first_axis = 3 - w->dims,
                           .padding = w->padding,
                           .by_inner = divider(w->inner)};
-        int variant = plan(&p, w) | (marks ? TT_POOL_PLACES : 0);
+        int log = w->inner > 1 ? 2 : 0; /* channels of a thread */
+        while (log && (w->inner % ((int64_t)1 << log) || tt_itemsizes[dtype] << log > 16 ||
+                       ((intptr_t)p.from | (intptr_t)p.to) & ((tt_itemsizes[dtype] << log) - 1) ||
+                       (intptr_t)p.places & ((8 << log) - 1)))
+            log--;
+        int variant = plan(&p, w) | (marks ? TT_POOL_PLACES : 0) | log << TT_POOL_VECTOR;
+        int64_t tile = (int64_t)TT_CUDA_THREADS << log;
         ok = TT_LAUNCH(tt_key(TT_FAMILY_pool, (int)w->what, variant, dtype, compute, 0, 0, 0),
-                       (p.numel + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS, 1, TT_CUDA_THREADS, 0, p);
+                       (p.numel + tile - 1) / tile, 1, TT_CUDA_THREADS, 0, p);
     }
     tt_plain_done(in, 3);
     return ok;
