@@ -4,7 +4,7 @@ Every side gets batches in turn, and the device is waited for at the end of each
 is compared with PyTorch's: of training steps the first loss, and that of a later step, which was compiled or recorded.
 
 The models in bfloat16 have their parameters, gradients and optimizer states in bfloat16, on all sides, and the loss in
-float32; there is no autocast. Attention is written out on all sides.
+float32; there is no autocast. Attention is written out in the models, on all sides.
 """
 
 import functools
@@ -61,6 +61,9 @@ class CudaRow(Row):
         if side == "copy":
             return _copy(device, self.nbytes)
         call = self.make(device)
+        if self.megabytes:
+            call()
+            return call
         self._compare(call(), 0)
         run = 1 + device.warm(call)
         if self.repeatable:
@@ -450,6 +453,58 @@ _decomposed("solve", lambda linalg, x, a: linalg.solve(a, x))
 _decomposed("cholesky", lambda linalg, x, a: linalg.cholesky(a))
 _decomposed("qr", lambda linalg, x, a: linalg.qr(x)[1])
 _decomposed("inv", lambda linalg, x, a: linalg.inv(a))
+
+
+# Attention.
+
+
+def _attention(side, dtype, causal, backward):
+    """A function that attends, and derives, if it is to."""
+    *operands, g = (side.tensor(_normal(*HEADS, seed=k), dtype, differentiable=backward and k < 3) for k in range(4))
+    attend = functools.partial(side.torch.nn.functional.scaled_dot_product_attention, *operands, is_causal=causal)
+    if not backward:
+        return attend
+
+    def step():
+        out = attend()
+        return out.detach(), *side.torch.autograd.grad(out, operands, g)
+
+    return step
+
+
+def _attentions(dtype, tolerance, target):
+    """Add the rows of a dtype."""
+    for causal in (False, True):
+        for backward in (False, True):
+            name = f"attention 8 x 12 x 4096 x 64, {dtype}{', causal' * causal}{', forward + backward' * backward}"
+            make = functools.partial(_attention, dtype=dtype, causal=causal, backward=backward)
+            SUITE.row(name, target=target, tolerance=tolerance)(make)
+
+
+#: Batch, heads, rows, width.
+HEADS = (8, 12, 4096, 64)
+_attentions("float32", 1e-4, 1.05)
+_attentions("bfloat16", 2e-2, 1.1)
+
+
+@SUITE.row(
+    "attention 8 x 12 x 4096 x 64, float32, forward + backward: memory at most, beyond the operands",
+    target=1.0,
+    self_timed=True,
+    megabytes=True,
+    rounds=3,
+)
+def attention_memory(side):
+    step, cuda = _attention(side, "float32", False, True), side.torch.cuda
+
+    def measure():
+        cuda.reset_peak_memory_stats()
+        before = cuda.memory_allocated()
+        kept = step()
+        del kept
+        return (cuda.max_memory_allocated() - before) / MILLION
+
+    return measure
 
 
 # Training steps.

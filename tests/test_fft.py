@@ -8,6 +8,7 @@ from compare import assert_values, to_numpy
 
 import tinytorch as M
 from tinytorch.autograd import gradcheck, gradgradcheck
+from tinytorch.backends._cpu import lib
 
 HALF = ("rfft", "ihfft")
 TO_REAL = ("irfft", "hfft")
@@ -98,3 +99,39 @@ def test_norms_of_another_kind_are_refused():
         M.fft.fftn(M.ones(3, 3), dim=(1, -1))
     with pytest.raises(TypeError, match="'n' must be int"):
         M.fft.rfft(M.ones(3), True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("n", [2**k for k in range(13)])
+def test_rows_of_a_power_of_two(name, n):
+    """Several rows are transformed side by side: more and fewer than a vector has lanes, next to each other and apart,
+    cut and followed by zeros, scaled; with the same bits on every instruction set."""
+    before = lib.tt_isa_name()
+    for dtype, tolerance in (("complex64", 2e-6), ("complex128", 4e-15)):
+        for shape, dim in (((21, n + 2), 1), ((n + 2, 19), 0), ((3, n + 2, 5), 1)):
+            whole = numbers(name, *shape, dtype=dtype)
+            for size in {n, max(1, n - 3), n + 2}:
+                x = np.take(whole, range(size), dim)
+                expected = getattr(np.fft, name)(x.astype("f8" if name in HALF else "c16"), n, dim, "ortho")
+                results = []
+                for isa in ("baseline", "avx2", "avx512"):
+                    if lib.tt_set_isa(isa.encode()) == 0:
+                        result = to_numpy(getattr(M.fft, name)(M.from_numpy(x), n, dim, "ortho"))
+                        assert_values(result, expected, dtype, f"{name} {isa} {shape}", rtol=0, atol=tolerance)
+                        results.append(result.tobytes())
+                lib.tt_set_isa(before)
+                assert len(set(results)) == 1
+
+
+def test_infinite_numbers_stay_in_their_rows():
+    x = np.ones((9, 64), "c8")
+    x[3, 0] = np.inf
+    result = to_numpy(M.fft.fft(M.from_numpy(x)))
+    assert np.isfinite(np.delete(result, 3, 0)).all()
+    assert (result[3].real == np.inf).all()
+
+
+def test_a_group_of_rows_in_place():
+    x = numbers("fft", 16, 32, 64, dtype="complex64")
+    result = to_numpy(M.fft.fftn(M.from_numpy(x)))
+    assert_values(result, np.fft.fftn(x), "complex64", "fftn", rtol=0, atol=2e-3)

@@ -9,6 +9,7 @@
  * families of work are described in the headers of this folder. */
 #pragma once
 #include "backend/attention.h"
+#include "backend/batch_norm.h"
 #include "backend/conv.h"
 #include "backend/decompose.h"
 #include "backend/fft.h"
@@ -62,6 +63,10 @@ typedef struct tt_backend {
     bool (*norm)(tt_array *out, tt_array *x, tt_array *g, tt_array *weight, tt_array *bias, tt_array *mean,
                  tt_array *rstd, int64_t n, double eps);
     bool (*norm_weight)(tt_array *out, tt_array *g, tt_array *x, tt_array *mean, tt_array *rstd, int64_t n);
+    /* optional, all three: normalisation of channels; w->stats and w->running; w->out; w->sums */
+    bool (*batch_statistics)(const tt_batch_statistics_work *w);
+    bool (*batch_norm)(const tt_batch_norm_work *w);
+    bool (*batch_norm_sums)(const tt_batch_norm_work *w);
     bool (*class_loss)(tt_array *out, const tt_class_work *w);
     bool (*class_loss_backward)(tt_array *out, const tt_class_work *w, tt_array *g, tt_array *weight_sum);
     bool (*class_targets)(tt_array *out, const tt_class_work *w);

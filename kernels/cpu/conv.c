@@ -264,6 +264,11 @@ static bool run_weight(tt_correlation *c, const tt_conv_loops *loops, int size) 
         c->in_blocks = up(c->in, c->in_block);
         tasks *= c->in_blocks;
     }
+    if (depthwise && c->last) { /* whole lines of channels, where tasks are enough: memory is read as it lies */
+        c->in_block = columns / 3 * 32;
+        while (c->in_block > columns / 3 * 4 && c->parts * up(c->groups, c->in_block) < enough) c->in_block /= 2;
+        tasks = up(c->groups, c->in_block);
+    }
     int64_t elements = c->groups * c->out * c->rows, block = least(c->block, all);
     c->packed = NULL;
     if (c->parts > 1 && !(c->packed = tt_scratch(c->parts * elements * size))) return false;

@@ -1,4 +1,5 @@
-/* Fourier transforms on the CPU, by the loops of NumPy's fft (pocketfft).
+/* Fourier transforms on the CPU: of several rows of a power of two by loops of ours (Note [Rows side by side] in fft.h), of
+ * others by the loops of NumPy's fft (pocketfft).
  *
  * Note [NumPy's loops]
  * The functions of numpy.fft are generalised ufuncs, and what such an object runs is a C function of a published type
@@ -6,11 +7,19 @@
  * backends/fft.py hands us these functions. Rows are shared out over our threads; each row is one thread's, so that bits do
  * not depend on how many there are. A loop that finds no memory could only tell Python: so we look beforehand whether
  * there is enough. */
+#include "cpu/fft.h"
 #include "api/fft.h"
 #include "cpu/cpu.h"
+#include "cpu/simd.h"
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
+TT_ISA_TABLES(tt_fft_table, tt_fft_loops)
+
 #define GRAIN 16384 /* numbers that are worth a thread */
+#define FEW_ROWS 8 /* fewer leave most of a vector empty */
 
 typedef void (*numpy_loop)(char **args, const intptr_t *sizes, const intptr_t *steps, void *data);
 
@@ -28,10 +37,13 @@ typedef struct {
     numpy_loop run;
     void *data;
     const tt_fft_work *w;
-    int ndim;                       /* of the rows, the last of which `run` walks itself */
+    int ndim; /* of the rows, the last of which `run` walks itself */
     int64_t shape[TT_MAX_NDIM], step_in[TT_MAX_NDIM], step_out[TT_MAX_NDIM]; /* in bytes */
     int64_t in, out, stride_in, stride_out; /* of one row: numbers, and bytes from one to the next */
-    bool mirror;                    /* are all of a real row's numbers wanted? */
+    bool mirror; /* are all of a real row's numbers wanted? */
+    const void *roots; /* of rows side by side */
+    int64_t rows;
+    bool failed;
 } fft_job;
 
 /* The numbers that `run` has not written are the conjugates of those that it has. */
@@ -46,6 +58,86 @@ typedef struct {
 static void mirror_rows(const fft_job *j, char *row, int64_t rows) {
     for (int64_t step = j->step_out[j->ndim - 1]; rows-- > 0; row += step)
         if (j->w->out->dtype == TT_C64) MIRROR(float) else MIRROR(double)
+}
+
+/* cos and sin of -2 pi k / n, from an angle of at most pi / 4. */
+static void root(int64_t k, int64_t n, double *re, double *im) {
+    int64_t octant = 8 * k / n, rest = 8 * k - octant * n; /* the angle is (octant + rest / n) pi / 4 */
+    double angle = 0.78539816339744830962 * (double)(octant % 2 ? n - rest : rest) / (double)n;
+    double c = cos(angle), s = sin(angle), other = c;
+    if (octant % 4 == 1 || octant % 4 == 2) c = s, s = other; /* past pi / 4 */
+    *re = octant >= 2 && octant < 6 ? -c : c;
+    *im = octant < 4 ? -s : s;
+}
+
+/* e^(-2 pi i k / n) for k < n. Made once for each n, of which there are few, and kept. */
+static const void *roots_of(int64_t n, bool wide) {
+    static void *made[2][16];
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    void **place = &made[wide][__builtin_ctzll((uint64_t)n)], *roots = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+    if (roots) return roots;
+    pthread_mutex_lock(&lock);
+    if (!*place && (roots = malloc((size_t)n * (wide ? 16 : 8)))) {
+        for (int64_t k = 0; k < n; k++) {
+            double re, im;
+            root(k, n, &re, &im);
+            if (wide) ((double *)roots)[2 * k] = re, ((double *)roots)[2 * k + 1] = im;
+            else ((float *)roots)[2 * k] = (float)re, ((float *)roots)[2 * k + 1] = (float)im;
+        }
+        __atomic_store_n(place, roots, __ATOMIC_RELEASE);
+    }
+    roots = *place;
+    pthread_mutex_unlock(&lock);
+    return roots;
+}
+
+static void row_at(const fft_job *j, int64_t row, char **in, char **out) {
+    *in = j->w->a->data;
+    *out = j->w->out->data;
+    for (int d = j->ndim - 1; d >= 0; row /= j->shape[d--]) {
+        *in += row % j->shape[d] * j->step_in[d];
+        *out += row % j->shape[d] * j->step_out[d];
+    }
+}
+
+/* Rows [begin, end) of as many as a vector has lanes. */
+static void run_together(void *context, int64_t begin, int64_t end) {
+    fft_job *j = context;
+    const tt_fft_work *w = j->w;
+    bool wide = tt_real_dtype(w->out->dtype) == TT_F64;
+    const tt_fft_table *table = tt_fft_loops[tt_isa_index];
+    int lanes = table->types[wide].lanes;
+    char *memory = tt_scratch(TT_FFT_ROOM(w->size, lanes, wide ? 8 : 4) + 64);
+    if (!memory) {
+        __atomic_store_n(&j->failed, true, __ATOMIC_RELAXED);
+        return;
+    }
+    tt_fft_rows r = {.stride_in = j->stride_in,
+                     .stride_out = j->stride_out,
+                     .size = w->size,
+                     .count_in = j->in,
+                     .count_out = j->out,
+                     .from_real = !tt_is_complex(w->a->dtype),
+                     .to_real = !tt_is_complex(w->out->dtype),
+                     .forward = w->forward,
+                     .scale = w->scale,
+                     .roots = j->roots,
+                     .room = memory + (64 - (uintptr_t)memory % 64) % 64};
+    for (; begin < end; begin++) {
+        int64_t first = begin * lanes;
+        r.rows = j->rows - first < lanes ? j->rows - first : lanes;
+        for (int k = 0; k < lanes; k++) row_at(j, first + (k < r.rows ? k : r.rows - 1), &r.in[k], &r.out[k]);
+        table->types[wide].run(&r);
+        for (int k = 0; k < r.rows && j->mirror; k++) mirror_rows(j, r.out[k], 1);
+    }
+    tt_scratch_free(memory);
+}
+
+/* Does a vector's worth of rows fit? By the size and the rows alone, so that bits are those of any machine. */
+static bool goes_together(fft_job *j) {
+    int64_t n = j->w->size;
+    if (n < TT_FFT_LEAST || n > TT_FFT_MOST || (n & (n - 1)) || j->rows < FEW_ROWS) return false;
+    return (j->roots = roots_of(n, tt_real_dtype(j->w->out->dtype) == TT_F64)) != NULL;
 }
 
 static void run_rows(void *context, int64_t begin, int64_t end) {
@@ -106,12 +198,17 @@ bool tt_cpu_fft(const tt_fft_work *w) {
         tt_fail(TT_NOT_IMPLEMENTED, "Fourier transforms on the CPU are those of NumPy 2, which is not installed");
         return false;
     }
-    int64_t rows = lay_out(&j);
+    int64_t rows = j.rows = lay_out(&j);
     j.in = w->a->shape[w->dim];
     j.out = from_real ? w->size / 2 + 1 : w->size;
     j.mirror = from_real && w->out->shape[w->dim] > j.out;
     j.stride_in = w->a->strides[w->dim] * tt_itemsizes[w->a->dtype];
     j.stride_out = w->out->strides[w->dim] * tt_itemsizes[w->out->dtype];
+    if (goes_together(&j)) {
+        int lanes = tt_fft_loops[tt_isa_index]->types[wide].lanes;
+        tt_parallel((rows + lanes - 1) / lanes, GRAIN / (w->size * lanes) + 1, run_together, &j);
+        return !j.failed || (tt_fail(TT_OUT_OF_MEMORY, "out of memory for the rows of a Fourier transform"), false);
+    }
     void *enough = tt_scratch(16 * w->size * (wide ? 16 : 8)); /* Note [NumPy's loops] */
     if (!enough) return false;
     tt_scratch_free(enough);

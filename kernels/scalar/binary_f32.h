@@ -16,7 +16,7 @@ TT_FN float tt_pow_f32(float x, float y) {
     l = a == 0.0 ? -TT_INF_F64 : l;
     l = a < TT_INF_F64 ? l : a;
     z = b * l;
-    z = z < -200.0 ? TT_EXP_ZERO_F64 : z;
+    z = z < TT_EXP_NONE_F64 ? TT_EXP_ZERO_F64 : z;
     z = z > 200.0 ? 200.0 : z;
     r = (float)tt_exp_wide(z);
     n = (double)c + TT_ROUND_F64;
@@ -55,14 +55,14 @@ TT_FN float tt_hypot_f32(float x, float y) {
 /* max + log1p(exp(min - max)); two equal infinities are their own result. */
 TT_FN float tt_logaddexp_f32(float x, float y) {
     double a = (double)x, b = (double)y, d = tt_abs_f64(a - b);
-    float r = (float)((a > b ? a : b) + tt_log1p_unit_wide(tt_exp_wide(d > 120.0 ? TT_EXP_ZERO_F64 : -d)));
+    float r = (float)((a > b ? a : b) + tt_log1p_unit_wide(tt_exp_wide(d > -TT_EXP_NONE_F64 ? TT_EXP_ZERO_F64 : -d)));
     return x == y && tt_abs_f32(x) == TT_INF_F32 ? x : r;
 }
 
 /* Likewise of powers of 2. */
 TT_FN float tt_logaddexp2_f32(float x, float y) {
     double a = (double)x, b = (double)y, d = tt_abs_f64(a - b);
-    double e = tt_exp_wide(d > 170.0 ? TT_EXP_ZERO_F64 : d * -TT_LN2_F64);
+    double e = tt_exp_wide(d > 151.0 ? TT_EXP_ZERO_F64 : d * -TT_LN2_F64);
     float r = (float)((a > b ? a : b) + tt_log1p_unit_wide(e) * 1.4426950408889634);
     return x == y && tt_abs_f32(x) == TT_INF_F32 ? x : r;
 }
@@ -71,7 +71,8 @@ TT_FN float tt_logaddexp2_f32(float x, float y) {
 TT_FN float tt_ldexp_f32(float x, float y) {
     double b = y > 300.0f ? 300.0 : y < -300.0f ? -300.0 : (double)y, e = tt_exp_wide(b * TT_LN2_F64);
     e = y == TT_INF_F32 ? TT_INF_F64 : y == -TT_INF_F32 ? 0.0 : e;
-    return (float)((double)x * e);
+    e = (double)x * e;
+    return (float)(tt_abs_f64(e) < 0x1p-150 ? tt_copysign_f64(0.0, e) : e);
 }
 
 /* Exact, and hence the same everywhere; a quotient of up to 277 bits leaves no way without a

@@ -78,10 +78,10 @@ TT_FN float tt_atanh_f32(float x) {
     return tt_copysign_f32(y, x);
 }
 
-/* log(1 + exp(x)) = max(x, 0) + log1p(exp(-|x|)); at -120 already below the denormals. */
+/* log(1 + exp(x)) = max(x, 0) + log1p(exp(-|x|)); far on the left below the denormals. */
 TT_FN float tt_softplus_f32(float x) {
     double v = (double)x, a = tt_abs_f64(v);
-    return (float)((v < 0.0 ? 0.0 : v) + tt_log1p_unit_wide(tt_exp_wide(a > 120.0 ? TT_EXP_ZERO_F64 : -a)));
+    return (float)((v < 0.0 ? 0.0 : v) + tt_log1p_unit_wide(tt_exp_wide(a > -TT_EXP_NONE_F64 ? TT_EXP_ZERO_F64 : -a)));
 }
 
 TT_FN float tt_logsigmoid_f32(float x) { return -tt_softplus_f32(-x); }

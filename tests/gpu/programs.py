@@ -6,7 +6,7 @@ from tinytorch.nn import functional as F
 from tinytorch.nn.utils import clip_grad_norm_
 
 #: These look at values, and raise errors if they are wrong.
-CHECKED = {"multinomial", "counting"}
+CHECKED = {"multinomial", "counting", "sparse"}
 HOT = 4  # runs after which fused mode has had its kernels compiled
 
 
@@ -175,7 +175,7 @@ def sorted():
 
 
 def select():
-    _ = empty(9, 60).topk(3), empty(9, 5000).kthvalue(7), empty(99).median()
+    _ = empty(9, 900).topk(3), empty(9, 5000).kthvalue(7), empty(9000).topk(5), empty(9, 4000).median(1)
 
 
 def scan():
@@ -249,6 +249,33 @@ def resample():
 
 
 resample_taps = resample
+
+
+def unfold():
+    for dtype in (tt.float32, tt.bfloat16, tt.complex64):
+        F.unfold(empty(2, 3, 9, 12, dtype=dtype).requires_grad_(), 3, padding=1).backward(
+            empty(2, 27, 108, dtype=dtype)
+        )
+    F.fold(empty(2, 4, 20, dtype=tt.bool), (5, 6), 2)
+
+
+def batch_norm():
+    for dtype in (tt.float32, tt.bfloat16, tt.float64):
+        x, running = empty(4, 6, 20, 30, dtype=dtype), [empty(6), empty(6)]
+        for image in (x, x.contiguous(memory_format=tt.channels_last)):
+            out = F.batch_norm(image.requires_grad_(), *running, empty(6).requires_grad_(), empty(6), True)
+            out.backward(out.detach())
+    F.batch_norm(x.requires_grad_(), empty(6), empty(6)).sum().backward()
+
+
+batch_running = batch_sums = batch_norm
+
+
+def sparse():
+    places = tt.zeros(2, 5, dtype=tt.int64, device="cuda")
+    for dtype in (tt.float32, tt.float64):
+        values, dense = empty(5, dtype=dtype).requires_grad_(), empty(4, 6, dtype=dtype).requires_grad_()
+        (tt.sparse_coo_tensor(places, values, (3, 4)) @ dense).sum().backward()
 
 
 def fused():

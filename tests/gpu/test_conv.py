@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tinytorch as tt
+from gpu import emulator
 from tinytorch.backends import cudnn as settings
 from tinytorch.backends.cuda import binding, convolution, cudnn
 
@@ -132,6 +133,12 @@ def test_results_are_the_same_in_every_run_unless_allowed_otherwise(fake, monkey
     monkeypatch.setattr(settings, "deterministic", False)
     convolve()
     assert executed(fake) == [1, 1, 0]
+    tt.use_deterministic_algorithms(True)
+    try:
+        convolve()
+    finally:
+        tt.use_deterministic_algorithms(False)
+    assert executed(fake) == [1, 2, 0]
 
 
 def test_tf32_must_be_allowed(fake, monkeypatch):
@@ -159,7 +166,7 @@ def test_engines_that_make_no_plan(fake):
 def test_workspace(fake):
     fake.fake_workspace = 1000
     assert convolve().sum().item() == 2 * 16 * 18
-    fake.fake_workspace = cudnn.LARGEST_WORKSPACE + 1
+    fake.fake_workspace = emulator.ARENA + 1  # more than there is: by our kernel
     assert convolve(2).sum().item() == 2 * 2 * 16 * 18
     assert executed(fake) == [1, 0, 0]
 
@@ -213,3 +220,40 @@ def test_benchmark_takes_the_fastest(gpu, monkeypatch):
     x, w = tt.randn(4, 16, 28, 28, device="cuda"), tt.randn(16, 16, 3, 3, device="cuda")
     want = F.conv2d(x.cpu(), w.cpu())
     assert (F.conv2d(x, w).cpu() - want).abs().max() < 1e-3
+
+
+def test_in_a_graph(gpu):
+    x, w = tt.randn(2, 8, 6, 6).cuda(), tt.randn(8, 8, 3, 3).cuda().requires_grad_()
+    want = F.conv2d(x, w)
+    graph = tt.cuda.CUDAGraph()
+    with tt.cuda.graph(graph):
+        y = F.conv2d(x, w)
+        (of_w,) = tt.autograd.grad(y, w, y.detach())
+    x.mul_(2)
+    graph.replay()
+    assert (y - 2 * want).abs().max() < 1e-4
+    (again,) = tt.autograd.grad(F.conv2d(x, w), w, 2 * want)
+    assert (of_w - again).abs().max() < 1e-2
+
+
+def test_the_same_bits_in_every_run(gpu):
+    x, w = tt.randn(4, 16, 20, 20).cuda().requires_grad_(), tt.randn(16, 16, 3, 3).cuda().requires_grad_()
+    y = F.conv2d(x, w)
+    g = tt.randn(*y.shape).cuda()
+    first = y.detach(), *tt.autograd.grad(y, (x, w), g)
+    for _ in range(10):
+        y = F.conv2d(x, w)
+        for a, b in zip(first, (y.detach(), *tt.autograd.grad(y, (x, w), g)), strict=True):
+            assert bool((a == b).all())
+
+
+def test_on_other_streams(gpu):
+    x, w = tt.randn(4, 16, 20, 20).cuda(), tt.randn(16, 16, 3, 3).cuda()
+    want, made = F.conv2d(x, w), []
+    for _ in range(3):
+        stream = tt.cuda.Stream()
+        stream.wait_stream(tt.cuda.current_stream())
+        with tt.cuda.stream(stream):
+            made.append(F.conv2d(x, w))
+        tt.cuda.current_stream().wait_stream(stream)
+    assert all(bool((y == want).all()) for y in made)

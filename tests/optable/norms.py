@@ -125,6 +125,20 @@ OPS = (
         grad=False,
     ),
     Op("pinverse", FULL, call=lambda m, A: m.pinverse(spread(m, A)), dtypes=LAPACK),
+    Op("frobenius_norm", (S(T(2, 3), 1), S(T(2, 3), (0, 1), keepdim=True)), dtypes=LAPACK, composite=True),
+    Op(
+        "nuclear_norm",
+        (S(T(2, 3)), S(T(2, 2, 3), (0, 2), True)),
+        call=lambda m, A, *args: m.nuclear_norm(A, *args),
+        dtypes=LAPACK,
+        composite=True,
+    ),
+    Op(
+        "norm_except_dim",
+        (S(T(2, 3)), S(T(2, 3, 2), 2, 1), S(T(2, 3), 3, -1), S(T(2, 3), 1, 1)),
+        dtypes=FLOATS,
+        composite=True,
+    ),
     lapack(
         "lstsq",
         tuple(S(T(*a), T(*b), driver=driver) for a, b in SYSTEMS for driver in ("gelsy", "gelsd", "gelss"))

@@ -1,7 +1,7 @@
 """Modules, parameters, losses, initial values. Follows ``torch.nn``."""
 
 from ..ops.linear_cross_entropy import LinearCrossEntropyOptions
-from . import attention, functional, init, modules, utils
+from . import attention, functional, init, modules, top_level, utils  # noqa: F401 (top_level declares)
 from .activation import (
     CELU,
     ELU,

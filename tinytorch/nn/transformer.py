@@ -46,7 +46,12 @@ def _length(x: Tensor, batch_first: bool) -> int:
 
 
 def _copies(module: Module, n: int) -> ModuleList:
-    return ModuleList([copy.deepcopy(module) for _ in range(n)])
+    if not isinstance(module, Module):
+        raise TypeError(f"{type(module).__name__} is not a Module subclass")
+    copies: list = [None] * n  # a number for which there is no memory is refused before the first copy is made
+    for k in range(n):
+        copies[k] = copy.deepcopy(module)
+    return ModuleList(copies)
 
 
 class _Layer(Module):

@@ -167,7 +167,7 @@ def _check(query, key, value, mask, p: float, causal: bool) -> None:
             f"{OP}: Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
             f"{mask.dtype.name} and query.dtype: {query.dtype.name} instead."
         )
-    if mask is not None and mask._h.ndim < 2:
+    if mask is not None and mask._h.ndim < 2 and min(q.ndim, k.ndim, v.ndim) > 3:
         raise IndexError(f"{OP}: expected attn_mask of at least 2 dimensions, got {mask._h.ndim}")
     if not 0 <= p <= 1:
         raise RuntimeError(f"{OP}: dropout probability has to be between 0 and 1, but got {p}")
@@ -212,6 +212,8 @@ def scaled_dot_product_attention(
         RuntimeError: shapes or dtypes do not match, a mask is given with ``is_causal``, or no backend is enabled
     """
     _check(query, key, value, attn_mask, dropout_p, is_causal)
+    if attn_mask is not None and attn_mask._h.ndim < 2:
+        attn_mask = attn_mask.reshape(1, -1)
     if enable_gqa:
         key, value = _for_groups(query, key, value)
     query, key, value = _broadcast(query, key, value, attn_mask, enable_gqa)

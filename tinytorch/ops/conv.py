@@ -83,10 +83,15 @@ def integers(op: str, name: str, value, n: int) -> tuple[int, ...]:
     return tuple([v.__index__() for v in values] * (n // len(values)))
 
 
-def _check_tensors(op: str, input, weight, bias) -> None:
+_NOT_TRANSPOSED = frozenset(("uint8", "int8", "int16", "int32"))
+
+
+def _check_tensors(op: str, input, weight, bias, transposed: bool) -> None:
     for name, x in (("input", input), ("weight", weight), ("bias", bias)):
         if not isinstance(x, Tensor) and (name != "bias" or x is not None):
             raise TypeError(f"{op}(): argument '{name}' must be Tensor, not {type(x).__name__}")
+    if input.dtype.name == "bool" or (transposed and input.dtype.name in _NOT_TRANSPOSED):
+        raise NotImplementedError(f"{op}: not implemented for '{input.dtype.name}'")
     for name, x in (("weight", weight), ("bias", bias)):
         if x is not None and x.dtype is not input.dtype:
             raise RuntimeError(f"Input type ({input.dtype.name}) and {name} type ({x.dtype.name}) should be the same")
@@ -191,8 +196,6 @@ def _geometry(op, shape, taken, bias, stride, padding, dilation, transposed, out
 
 def _convolve(op, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
     """Of a batch, with as many dimensions as the weight has."""
-    if transposed and input.dtype.name in ("int32", "int16", "int8", "uint8"):
-        raise NotImplementedError(f"{op}: transposed convolutions are not implemented for '{input.dtype.name}'")
     n = weight.ndim - 2
     if transposed or not isinstance(padding, (str, bytes)):
         padding = integers(op, "padding", padding, n)
@@ -213,7 +216,7 @@ def _convolve(op, input, weight, bias, stride, padding, dilation, transposed, ou
 
 def _convolve_dimensions(n: int, op: str, input, weight, bias, *how):
     """Of ``n`` dimensions, with a batch or without."""
-    _check_tensors(op, input, weight, bias)
+    _check_tensors(op, input, weight, bias, op.startswith("conv_transpose"))
     if input.ndim not in (n + 1, n + 2):
         raise RuntimeError(
             f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {op}, but got input of size: "
@@ -315,7 +318,7 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
         RuntimeError: shapes or dtypes do not fit
         NotImplementedError: bools, complex numbers, and tensors of another device
     """
-    _check_tensors("convolution", input, weight, bias)
+    _check_tensors("convolution", input, weight, bias, bool(transposed))
     if input.is_complex():
         raise NotImplementedError(f"convolution: not implemented for '{input.dtype.name}'")
     lists = {"stride": stride, "padding": padding, "dilation": dilation, "output_padding": output_padding}

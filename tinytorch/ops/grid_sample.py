@@ -100,7 +100,9 @@ def _check(input: Tensor, grid: Tensor, mode: str, padding_mode: str) -> int:
             "grid_sample: expected 4D or 5D input and grid with same number of dimensions, but got input with sizes "
             f"{list(input.shape)} and grid with sizes {list(grid.shape)}"
         )
-    if not input.is_floating_point() or input.dtype is not grid.dtype:
+    if not input.is_floating_point():
+        raise NotImplementedError(f"grid_sample: not implemented for '{input.dtype.name}'")
+    if input.dtype is not grid.dtype:
         raise RuntimeError(
             f"grid_sample: expected input and grid to have the same floating dtype, but input has {input.dtype.name} "
             f"and grid has {grid.dtype.name}"
@@ -139,6 +141,7 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
         A tensor (N, C, H', W') or (N, C, D', H', W').
     Raises:
         ValueError: an unknown mode
+        NotImplementedError: ``input`` is not floating
         RuntimeError: shapes or dtypes do not fit
     """
     dims, align = _check(input, grid, mode, padding_mode), bool(align_corners)

@@ -9,9 +9,9 @@ from ..backends.cpu import ffi, lib
 from ..tensor import Tensor
 from .activation import _hardtanh, floating
 from .declare import binary, function, primitive, real_only, refuse, ternary, without_history
-from .pointwise import _logsigmoid
 from .activation import relu as _relu
 from .pointwise import _where as where
+from .pointwise_activation import _logsigmoid
 
 NULL = ffi.NULL
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}

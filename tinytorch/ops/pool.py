@@ -8,6 +8,7 @@ adaptive. The derivative of maxima goes to where they were, and the derivative o
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 
 from ..backends.cpu import error, ffi, lib
 from ..tensor import Tensor, attempted, gives_tensors, owned
@@ -95,6 +96,10 @@ def spatial(op: str, input: Tensor, dims: int) -> tuple[int, ...]:
     """The sizes of the last ``dims`` dimensions; RuntimeError unless the tensor is (C, *) or (N, C, *), and nothing but
     N is 0."""
     shape = tuple(input.shape)
+    if op == "avg_pool2d" and len(shape) < 3:
+        raise IndexError(
+            f"{op}: Dimension out of range: expected a 3D or 4D (batch mode) tensor, but got: {list(shape)}"
+        )
     if len(shape) not in (dims + 1, dims + 2) or 0 in shape[len(shape) - dims - 1 :]:
         raise RuntimeError(
             f"{op}: Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with optional 0 dim batch size for input, "
@@ -106,7 +111,11 @@ def spatial(op: str, input: Tensor, dims: int) -> tuple[int, ...]:
 def _regular(op: str, input: Tensor, dims: int, kernel_size, stride, padding, dilation, ceil_mode):
     """The spec of windows of one size at one distance."""
     taps = per_dim(op, "kernel_size", kernel_size, dims)
-    stride = taps if stride is None or stride == [] or stride == () else per_dim(op, "stride", stride, dims)
+    stride = (
+        taps
+        if stride is None or (isinstance(stride, (tuple, list)) and not stride)
+        else per_dim(op, "stride", stride, dims)
+    )
     padding, step = per_dim(op, "padding", padding, dims), per_dim(op, "dilation", dilation, dims)
     sizes = spatial(op, input, dims)
     for name, values in (("kernel size", taps), ("stride", stride), ("dilation", step)):
@@ -135,12 +144,14 @@ def _regular(op: str, input: Tensor, dims: int, kernel_size, stride, padding, di
 
 def _adaptive(op: str, input: Tensor, dims: int, output_size):
     """The spec of windows that share the input out."""
-    many = isinstance(output_size, (tuple, list))
-    given = tuple(output_size) if many and len(output_size) > 1 else (output_size[0] if many else output_size,) * dims
+    several = isinstance(output_size, (tuple, list) if dims == 1 else Iterable)
+    given = tuple([n if n is None else operator.index(n) for n in (output_size if several else (output_size,) * dims)])
+    if dims > 1 and several and len(given) >= input._h.ndim:
+        raise ValueError(f"{op}: Input dimension should be at least {len(given) + 1}")
     if len(given) != dims:
         raise RuntimeError(f"{op}: output_size must be {dims} numbers, but got {len(given)}")
     sizes = spatial(op, input, dims)
-    out = tuple([n if wanted is None else operator.index(wanted) for n, wanted in zip(sizes, given)])
+    out = tuple([n if wanted is None else wanted for n, wanted in zip(sizes, given)])
     if min(out) < 0:
         raise RuntimeError(f"{op}: elements of output_size must be greater than or equal to 0, but got {list(out)}")
     return tuple((1, 0, 0, 1, n) for n in out)

@@ -202,8 +202,6 @@ def lp_pool(input, norm_type, kernel_size, stride=None, ceil_mode=False):
 
 def _unpool(op: str, dims: int, input, indices, kernel_size, stride, padding, output_size) -> Tensor:
     check_dtype(op, input, "floating")
-    if not isinstance(indices, Tensor):
-        raise TypeError(f"{op}(): argument 'indices' must be Tensor, not {type(indices).__name__}")
     taps = per_dim(op, "kernel_size", kernel_size, dims)
     stride = taps if stride is None else per_dim(op, "stride", stride, dims)
     padding = per_dim(op, "padding", padding, dims)
@@ -222,9 +220,11 @@ def _unpool(op: str, dims: int, input, indices, kernel_size, stride, padding, ou
                 raise ValueError(
                     f'{op}: invalid output_size "{sizes}" (each size must differ by less than the stride from {least})'
                 )
-    spatial(op, input, dims)
     if min(sizes) < 0:
-        raise RuntimeError(f"{op}: the output would have sizes {list(sizes)}")
+        raise ValueError(f"{op}: output_size must contain non-negative spatial dimensions, but got {list(sizes)}")
+    spatial(op, input, dims)
+    if not isinstance(indices, Tensor):
+        raise TypeError(f"{op}(): argument 'indices' must be Tensor, not {type(indices).__name__}")
     if indices.dtype is not int64:
         raise RuntimeError(f"{op}: elements in indices should be type int64 but got: {indices.dtype.name}")
     if indices.shape != input.shape:

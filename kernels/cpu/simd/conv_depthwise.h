@@ -267,19 +267,40 @@ static void OF(weigh_depthwise)(void *context, int64_t begin, int64_t end) {
 
 #undef AHEAD
 #define WIDE 4 /* vectors of channels that are summed at once */
+#define AT_ONCE 64 /* places that are located at once */
 
-/* Taps that lie within the source for a place. */
-INLINE int64_t OF(taps_inside)(const tt_correlation *c, const tt_conv_place *p, int64_t *at, int64_t *of) {
-    int64_t index[DIMS], count = 0;
+/* What a task of channels next to each other works on: places, and the taps that lie within the source for one. */
+typedef struct {
+    tt_conv_place places[AT_ONCE];
+    tt_conv_taps taps;
+    int64_t *lists; /* of all taps, and of some: their offsets in the source, and their numbers */
+} OF(around);
+
+static bool OF(make_around)(OF(around) * a, const tt_correlation *c) {
+    int64_t n = c->taps + 1, of_taps = n * (int64_t)sizeof(tt_conv_tap_at);
+    if (!(a->taps.tap = tt_scratch(of_taps + 4 * n * (int64_t)sizeof(int64_t)))) return false;
+    tt_conv_find_taps(c, &a->taps);
+    a->lists = (int64_t *)(a->taps.tap + n);
     for (int64_t t = 0; t < c->taps; t++) {
-        int64_t offset = tt_conv_tap(c, t, index);
-        bool inside = true;
-        for (int d = 0; d < DIMS; d++)
-            inside &=
-                (uint64_t)(p->at[d] + c->axis[d].first + index[d] * c->axis[d].spacing) < (uint64_t)c->axis[d].size;
-        at[count] = p->source + offset;
-        of[count] = t;
-        count += inside;
+        a->lists[t] = a->taps.tap[t].offset;
+        a->lists[n + t] = t;
+    }
+    return true;
+}
+
+/* The taps of a place: how many, their offsets and their numbers. */
+INLINE int64_t OF(look_around)(OF(around) * a, const tt_correlation *c, const tt_conv_place *p, const int64_t **at,
+                               const int64_t **of) {
+    int64_t n = c->taps + 1, *some = a->lists + 2 * n, count = 0;
+    *at = a->lists;
+    *of = *at + n;
+    if (tt_conv_has_all(&a->taps, p)) return c->taps;
+    *at = some;
+    *of = some + n;
+    for (int64_t t = 0; t < c->taps; t++) {
+        some[count] = a->taps.tap[t].offset;
+        some[n + count] = t;
+        count += tt_conv_has(c, a->taps.tap + t, p);
     }
     return count;
 }
@@ -287,36 +308,40 @@ INLINE int64_t OF(taps_inside)(const tt_correlation *c, const tt_conv_place *p, 
 /* Channels lie next to each other. Tasks: blocks of places. The packed weight is [tap][group], its end filled up. */
 static void OF(depthwise_last)(void *context, int64_t begin, int64_t end) {
     tt_correlation *c = context;
-    int64_t all = c->batch * c->places, wide = up(c->groups, LANES) * LANES;
-    int64_t *at = tt_scratch(2 * (c->taps + 1) * (int64_t)sizeof(int64_t)), *of = at + c->taps + 1;
-    if (!at) {
+    int64_t stop = least(c->batch * c->places, end * c->block), wide = up(c->groups, LANES) * LANES;
+    OF(around) a;
+    if (!OF(make_around)(&a, c)) {
         __atomic_store_n(&c->failed, true, __ATOMIC_RELAXED);
         return;
     }
-    const T *source = (const T *)c->source, *weight = (const T *)c->packed, *bias = (const T *)c->bias;
-    for (int64_t place = begin * c->block; place < least(all, end * c->block); place++) {
-        tt_conv_place p;
-        tt_conv_locate(c, place, 1, &p);
-        int64_t count = OF(taps_inside)(c, &p, at, of), g = 0;
-        T *out = (T *)c->target + p.target;
-        for (; g + WIDE * LANES <= c->groups; g += WIDE * LANES) {
-            vec sum[WIDE];
-            for (int v = 0; v < WIDE; v++) sum[v] = bias ? *(const vec *)(bias + g + v * LANES) : (vec){0};
-            for (int64_t t = 0; t < count; t++)
-                for (int v = 0; v < WIDE; v++)
-                    sum[v] = FMA(*(const vec *)(weight + of[t] * wide + g + v * LANES),
-                                 *(const vec *)(source + at[t] + g + v * LANES), sum[v]);
-            for (int v = 0; v < WIDE; v++) *(vec *)(out + g + v * LANES) = sum[v];
-        }
-        for (; g < c->groups; g += LANES) {
-            uint32_t mask = c->groups - g >= LANES ? ALL_LANES : (1u << (c->groups - g)) - 1;
-            vec sum = bias ? OF(spaced)(1, mask, bias + g) : (vec){0};
-            for (int64_t t = 0; t < count; t++)
-                sum = FMA(*(const vec *)(weight + of[t] * wide + g), OF(spaced)(1, mask, source + at[t] + g), sum);
-            OF(store)(1, mask, out + g, sum);
+    const T *weight = (const T *)c->packed, *bias = (const T *)c->bias;
+    for (int64_t first = begin * c->block; first < stop; first += AT_ONCE) {
+        int64_t places = least(AT_ONCE, stop - first);
+        tt_conv_locate(c, first, places, a.places);
+        for (int64_t k = 0; k < places; k++) {
+            const int64_t *at, *of, count = OF(look_around)(&a, c, a.places + k, &at, &of);
+            const T *source = (const T *)c->source + a.places[k].source;
+            T *out = (T *)c->target + a.places[k].target;
+            int64_t g = 0;
+            for (; g + WIDE * LANES <= c->groups; g += WIDE * LANES) {
+                vec sum[WIDE];
+                for (int v = 0; v < WIDE; v++) sum[v] = bias ? *(const vec *)(bias + g + v * LANES) : (vec){0};
+                for (int64_t t = 0; t < count; t++)
+                    for (int v = 0; v < WIDE; v++)
+                        sum[v] = FMA(*(const vec *)(weight + of[t] * wide + g + v * LANES),
+                                     *(const vec *)(source + at[t] + g + v * LANES), sum[v]);
+                for (int v = 0; v < WIDE; v++) *(vec *)(out + g + v * LANES) = sum[v];
+            }
+            for (; g < c->groups; g += LANES) {
+                uint32_t mask = c->groups - g >= LANES ? ALL_LANES : (1u << (c->groups - g)) - 1;
+                vec sum = bias ? OF(spaced)(1, mask, bias + g) : (vec){0};
+                for (int64_t t = 0; t < count; t++)
+                    sum = FMA(*(const vec *)(weight + of[t] * wide + g), OF(spaced)(1, mask, source + at[t] + g), sum);
+                OF(store)(1, mask, out + g, sum);
+            }
         }
     }
-    tt_scratch_free(at);
+    tt_scratch_free(a.taps.tap);
 }
 
 /* Tasks: groups. */
@@ -335,34 +360,50 @@ static void OF(pack_depthwise)(void *context, int64_t begin, int64_t end) {
 /* The gradient of weight. Tasks: parts of the places x blocks of channels. */
 static void OF(weigh_depthwise_last)(void *context, int64_t begin, int64_t end) {
     tt_correlation *c = context;
-    int64_t all = c->batch * c->places, wide = WIDE * LANES, blocks = up(c->groups, wide);
-    int64_t of_sums = c->taps * wide * (int64_t)sizeof(T);
-    char *room = tt_scratch(of_sums + 2 * (c->taps + 1) * (int64_t)sizeof(int64_t));
-    if (!room) {
+    int64_t all = c->batch * c->places, wide = c->in_block, blocks = up(c->groups, wide);
+    char *room = tt_scratch(c->taps * wide * (int64_t)sizeof(T) + 64);
+    T *sums = (T *)(room + (64 - (uintptr_t)room % 64) % 64); /* vectors lie in one cache line each */
+    OF(around) a;
+    if (!room || !OF(make_around)(&a, c)) {
+        tt_scratch_free(room);
         __atomic_store_n(&c->failed, true, __ATOMIC_RELAXED);
         return;
     }
-    T *sums = (T *)room;
-    int64_t *at = (int64_t *)(room + of_sums), *of = at + c->taps + 1;
     for (int64_t item = begin; item < end; item++) {
         int64_t part = item / blocks, g = item % blocks * wide, n = least(wide, c->groups - g);
-        const T *source = (const T *)c->source + g, *target = (const T *)c->target + g;
-        memset(sums, 0, (size_t)of_sums);
-        for (int64_t place = part * c->block; place < least(all, (part + 1) * c->block); place++) {
-            tt_conv_place p;
-            tt_conv_locate(c, place, 1, &p);
-            int64_t count = OF(taps_inside)(c, &p, at, of);
-            for (int64_t v = 0; v < n; v += LANES) {
-                uint32_t mask = n - v >= LANES ? ALL_LANES : (1u << (n - v)) - 1;
-                vec gradient = OF(spaced)(1, mask, target + p.target + v);
-                for (int64_t t = 0; t < count; t++) {
-                    vec *sum = (vec *)(sums + of[t] * wide + v);
-                    *sum = FMA(gradient, OF(spaced)(1, mask, source + at[t] + v), *sum);
+        int64_t stop = least(all, (part + 1) * c->block);
+        const T *target = (const T *)c->target + g;
+        memset(sums, 0, (size_t)(c->taps * wide) * sizeof(T));
+        for (int64_t first = part * c->block; first < stop; first += AT_ONCE) {
+            int64_t places = least(AT_ONCE, stop - first);
+            tt_conv_locate(c, first, places, a.places);
+            for (int64_t k = 0; k < places; k++) {
+                const int64_t *at, *of, count = OF(look_around)(&a, c, a.places + k, &at, &of);
+                const T *source = (const T *)c->source + g + a.places[k].source, *out = target + a.places[k].target;
+                int64_t v = 0;
+                for (; v + 2 * LANES <= n; v += 2 * LANES) {
+                    vec one = *(const vec *)(out + v), two = *(const vec *)(out + v + LANES);
+                    for (int64_t t = 0; t < count; t++) {
+                        vec *sum = (vec *)(sums + of[t] * wide + v);
+                        const vec *in = (const vec *)(source + at[t] + v);
+                        sum[0] = FMA(one, in[0], sum[0]);
+                        sum[1] = FMA(two, in[1], sum[1]);
+                    }
+                }
+                for (; v < n; v += LANES) {
+                    uint32_t mask = n - v >= LANES ? ALL_LANES : (1u << (n - v)) - 1;
+                    vec gradient = OF(spaced)(1, mask, out + v);
+                    for (int64_t t = 0; t < count; t++) {
+                        vec *sum = (vec *)(sums + of[t] * wide + v);
+                        *sum = FMA(gradient, OF(spaced)(1, mask, source + at[t] + v), *sum);
+                    }
                 }
             }
         }
         for (int64_t k = 0; k < n; k++) OF(store_weight)(c, sums + k, wide, part, g + k, 0, 1, 0, 1);
     }
+    tt_scratch_free(a.taps.tap);
     tt_scratch_free(room);
 }
 #undef WIDE
+#undef AT_ONCE

@@ -4,27 +4,37 @@
 #include "cuda/device/random_args.h"
 
 #define TT_ATTENTION_MOST 256 /* width of a head */
-#define TT_ATTENTION_PAD 4 /* numbers behind a row in shared memory, so that neighbouring rows lie in other banks */
-#define TT_ATTENTION_PAD_WEIGHTS 8
 
 /* The variant's bits. A width is counted in 32 columns, rounded up, less one. */
-#define TT_ATTENTION_WIDTH 0 /* 3 bits: of queries and keys */
+#define TT_ATTENTION_WIDTH 0     /* 3 bits: of queries and keys */
 #define TT_ATTENTION_OUT_WIDTH 3 /* 3 bits: of values */
-#define TT_ATTENTION_WARPS 6 /* 2 bits: log of a thread block's warps */
-#define TT_ATTENTION_MASK 8 /* 2 bits: */
+#define TT_ATTENTION_WARPS 6     /* 2 bits: log of a thread block's warps */
+#define TT_ATTENTION_MASK 8      /* 2 bits: */
 #define TT_ATTENTION_BOOL 1
 #define TT_ATTENTION_ADDED 2
 #define TT_ATTENTION_DROPS (1 << 10)
-#define TT_ATTENTION_PACKS (1 << 11) /* rows consist of aligned packs of four elements */
+#define TT_ATTENTION_PACKS (1 << 11)  /* rows consist of aligned packs of so many elements */
+#define TT_ATTENTION_PACK(size) ((size) == 2 ? 8 : 4)
+#define TT_ATTENTION_TENSOR (1 << 12) /* tensor cores multiply */
 
-/* The rows that a thread has of a tile, and the columns, for widths of e and v and numbers of `size` bytes. */
+/* A tile's rows and columns that a thread has, for widths of e and v and numbers of `size` bytes; and with tensor cores. */
 #define TT_ATTENTION_WIDER(e, v) ((e) > (v) ? (e) : (v))
-#define TT_ATTENTION_R_FORWARD(e, v, size) (((v) <= 64 ? 32 : 16) / (size))
-#define TT_ATTENTION_C_FORWARD(e, v, size) ((TT_ATTENTION_WIDER(e, v) <= 64 ? 32 : 16) / (size))
-#define TT_ATTENTION_R_QUERY(e, v, size) (((e) <= 64 ? 32 : 16) / (size))
-#define TT_ATTENTION_C_QUERY(e, v, size) (16 / (size))
-#define TT_ATTENTION_R_KEY(e, v, size) ((TT_ATTENTION_WIDER(e, v) <= 128 ? 16 : 8) / (size))
-#define TT_ATTENTION_C_KEY(e, v, size) ((TT_ATTENTION_WIDER(e, v) <= 64 ? 32 : 16) / (size))
+#define TT_ATTENTION_R_FORWARD(tensor, e, v, size) ((tensor) ? ((v) <= 128 ? 4 : 2) : ((v) <= 64 ? 32 : 16) / (size))
+#define TT_ATTENTION_C_FORWARD(tensor, e, v, size)                                                                     \
+    ((tensor) ? (TT_ATTENTION_WIDER(e, v) <= 64 ? 16 : 8) : (TT_ATTENTION_WIDER(e, v) <= 64 ? 32 : 16) / (size))
+#define TT_ATTENTION_R_QUERY(tensor, e, v, size) ((tensor) ? ((e) <= 64 ? 4 : 2) : ((e) <= 64 ? 32 : 16) / (size))
+#define TT_ATTENTION_C_QUERY(tensor, e, v, size) ((tensor) ? 8 : 16 / (size))
+#define TT_ATTENTION_R_KEY(tensor, e, v, size)                                                                         \
+    ((tensor) ? (TT_ATTENTION_WIDER(e, v) <= 64 ? 4 : 2) : (TT_ATTENTION_WIDER(e, v) <= 128 ? 16 : 8) / (size))
+#define TT_ATTENTION_C_KEY(tensor, e, v, size) ((tensor) ? 8 : (TT_ATTENTION_WIDER(e, v) <= 64 ? 32 : 16) / (size))
+#define TT_ATTENTION_TENSOR_KEYS 128 /* the widest heads of which tensor cores find the keys' derivative */
+
+/* Lanes that share a row; in shared memory: tiles of columns at a time, numbers behind a row, so that neighbouring rows lie
+ * in other banks, and behind a row of weights. */
+#define TT_ATTENTION_GROUP(tensor) ((tensor) ? 4 : 8)
+#define TT_ATTENTION_STAGES(tensor) ((tensor) ? 2 : 1)
+#define TT_ATTENTION_PAD 4 /* without tensor cores; with them a pack */
+#define TT_ATTENTION_PAD_WEIGHTS 8
 
 /* A tensor (N, heads, rows, columns) whose columns are neighbours; steps in elements. */
 typedef struct {

@@ -1,11 +1,10 @@
 /* Note [Attention's tiles]
  * A thread block has some rows of one operand in shared memory (queries, or keys in attention_key.cuh), the tile's rows; it
  * walks over the other operand's, the tile's columns. Of the scores of rows with columns a thread has TT_R by TT_C in
- * registers, of the result its rows' part. A warp has all columns of its rows: so weights, which pass through shared
- * memory to be multiplied again, are the warp's own, and the largest score of a row is found by its lanes.
+ * registers, of the result its rows' part. A warp has all columns of its rows, so that a row's largest score is found by
+ * the lanes that share it, TT_GROUP of them. Which numbers are whose, and how they are multiplied, say attention_fma.cuh
+ * (a thread multiplies small blocks in registers: float64) and attention_mma.cuh (tensor cores).
  *
- * Lane l has rows l / 8, l / 8 + 4, ... of its warp's, columns l % 8, l % 8 + 8, ... of the tile, and of the result's rows
- * packs l % 8, l % 8 + 8, ... of four numbers: what a warp reads at once from shared memory then lies in different banks.
  * Sums go over the columns in order: bits depend on the shapes alone (Dao, Fu, Ermon, Rudra and Re 2022,
  * arXiv:2205.14135; derivatives as there, but queries' and keys' are found by kernels of their own, so that nothing is
  * added by several).
@@ -18,149 +17,69 @@
 #define TT_ARGS tt_attention_args
 typedef TT_TYPE(TT_D0) stored_type;
 typedef TT_TYPE(TT_D1) number;
-typedef tt_pack<number, 4> pack;
-typedef tt_pack<stored_type, 4> stored_pack;
 
 #define TT_SIZE ((int)sizeof(number))
+#define TT_TENSOR (TT_VARIANT & TT_ATTENTION_TENSOR ? 1 : 0)
 #define TT_E (((TT_VARIANT >> TT_ATTENTION_WIDTH & 7) + 1) * 32)
 #define TT_V (((TT_VARIANT >> TT_ATTENTION_OUT_WIDTH & 7) + 1) * 32)
 #define TT_WARPS (1 << (TT_VARIANT >> TT_ATTENTION_WARPS & 3))
 #define TT_MASKED (TT_VARIANT >> TT_ATTENTION_MASK & 3)
+#define TT_GROUP TT_ATTENTION_GROUP(TT_TENSOR)
+#define TT_STAGES TT_ATTENTION_STAGES(TT_TENSOR)
 #define TT_THREADS (32 * TT_WARPS)
-#define TT_ROWS (4 * TT_R * TT_WARPS)
-#define TT_COLS (8 * TT_C)
-#define TT_STRIDE(width) ((width) + TT_ATTENTION_PAD)
-#define TT_WEIGHTS_STRIDE (TT_COLS + TT_ATTENTION_PAD_WEIGHTS)
+#define TT_STEP (32 / TT_GROUP) /* from a thread's row to its next */
+#define TT_ROWS (TT_STEP * TT_R * TT_WARPS)
+#define TT_COLS (TT_GROUP * TT_C)
+#define TT_PACK TT_ATTENTION_PACK((int)sizeof(stored_type))
+#define TT_STRIDE(width) ((width) + (TT_TENSOR ? TT_PACK : TT_ATTENTION_PAD))
+typedef tt_pack<stored_type, TT_PACK> stored_pack;
 
 #define TT_MINUS_INF (-(number)TT_INF_F32)
 
+/* Scores are multiples of 1 / TT_UNITS, of which `exponential` is the power. */
 #if TT_IS(TT_D1, f64)
+#define TT_UNITS 1.0
 static TT_DEVICE number fused(number a, number b, number c) { return fma(a, b, c); }
+static TT_DEVICE number larger(number a, number b) { return b > a ? b : a; } /* a NaN is passed over */
 static TT_DEVICE number exponential(number x) { return tt_exp_f64(x); }
 static TT_DEVICE number logarithm(number x) { return tt_log_f64(x); }
 #else
+#define TT_UNITS TT_LOG2E_F32
 static TT_DEVICE number fused(number a, number b, number c) { return fmaf(a, b, c); }
+static TT_DEVICE number larger(number a, number b) { return fmaxf(a, b); }
 static TT_DEVICE number logarithm(number x) { return tt_log_f32(x); }
 #ifdef __CUDACC_RTC__
-static TT_DEVICE number exponential(number x) { /* by the special function unit, to 2 + 1.2 |x| ulp */
+static TT_DEVICE number exponential(number x) { /* by the special function unit, to 2 ulp */
     float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * TT_LOG2E_F32));
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
 #else
-static TT_DEVICE number exponential(number x) { return tt_exp_f32(x); }
+static TT_DEVICE number exponential(number x) { return tt_exp2_f32(x); }
 #endif
 #endif
 
 /* Where a thread is in its block. */
 struct place {
-    int row, col; /* its first row of the tile, the others being 4 apart, and its first column, 8 apart */
+    int row; /* its first row of the tile; the others are TT_STEP apart */
+    int lane; /* of those that share its rows */
 };
 static TT_DEVICE place place_of() {
     const int lane = threadIdx.x & 31;
-    const place t = {(int)threadIdx.x / 32 * 4 * TT_R + lane / 8, lane & 7};
+    const place t = {(int)threadIdx.x / 32 * TT_STEP * TT_R + lane / TT_GROUP, lane % TT_GROUP};
     return t;
+}
+
+/* The thread's k-th column of those that its group shares in pieces of so many neighbours. */
+template <int piece> static TT_DEVICE int column(const place &t, int k) {
+    return (k / piece * TT_GROUP + t.lane) * piece + k % piece;
 }
 
 static TT_DEVICE stored_type *head_of(const tt_heads &h, int64_t n, int64_t head) {
     return (stored_type *)h.data + n * h.batch + head * h.head;
 }
 
-/* Rows from `first` on to shared memory, times `by`; zeros beyond `end` and `width`. */
-template <int rows, int padded>
-static TT_DEVICE void load(number *to, const stored_type *from, int64_t step, int first, int end, int width,
-                           number by) {
-    const int packs = padded / 4, all = rows * packs / TT_THREADS,
-              at_once = all <= 8       ? all
-                        : all % 8 == 0 ? 8
-                        : all % 4 == 0 ? 4
-                                       : 1;
-#pragma unroll
-    for (int u = 0; u < all; u += at_once) {
-        stored_pack raw[at_once];
-#pragma unroll
-        for (int k = 0; k < at_once; k++) {
-            const int at = (u + k) * TT_THREADS + threadIdx.x, r = at / packs, c = at % packs * 4;
-            const stored_type *const x = from + (first + r) * step + c;
-#if TT_VARIANT & TT_ATTENTION_PACKS
-            if (first + r < end && c < width) raw[k] = *(const stored_pack *)x;
-            else
-#pragma unroll
-                for (int i = 0; i < 4; i++) raw[k].at[i] = (stored_type)0;
-#else
-#pragma unroll
-            for (int i = 0; i < 4; i++) raw[k].at[i] = first + r < end && c + i < width ? x[i] : (stored_type)0;
-#endif
-        }
-#pragma unroll
-        for (int k = 0; k < at_once; k++) {
-            const int at = (u + k) * TT_THREADS + threadIdx.x;
-            pack y;
-#pragma unroll
-            for (int i = 0; i < 4; i++) y.at[i] = TT_CONVERT(TT_D0, TT_D1, raw[k].at[i]) * by;
-            *(pack *)(to + at / packs * TT_STRIDE(padded) + at % packs * 4) = y;
-        }
-    }
-}
-
-/* s = the products of the thread's rows of a and its rows of b */
-template <int padded>
-static TT_DEVICE void scores(const place &t, const number *a, const number *b, number (&s)[TT_R][TT_C]) {
-    a += t.row * TT_STRIDE(padded);
-    b += t.col * TT_STRIDE(padded);
-#pragma unroll
-    for (int i = 0; i < TT_R; i++)
-#pragma unroll
-        for (int j = 0; j < TT_C; j++) s[i][j] = 0;
-#pragma unroll 2
-    for (int d = 0; d < padded; d += 4) {
-        pack x[TT_R], y[TT_C];
-#pragma unroll
-        for (int i = 0; i < TT_R; i++) x[i] = *(const pack *)(a + 4 * i * TT_STRIDE(padded) + d);
-#pragma unroll
-        for (int j = 0; j < TT_C; j++) y[j] = *(const pack *)(b + 8 * j * TT_STRIDE(padded) + d);
-#pragma unroll
-        for (int v = 0; v < 4; v++)
-#pragma unroll
-            for (int i = 0; i < TT_R; i++)
-#pragma unroll
-                for (int j = 0; j < TT_C; j++) s[i][j] = fused(x[i].at[v], y[j].at[v], s[i][j]);
-    }
-}
-
-/* The warp's rows of weights to shared memory, after what it read there before. */
-static TT_DEVICE void keep(const place &t, number *weights, const number (&s)[TT_R][TT_C]) {
-    __syncwarp();
-#pragma unroll
-    for (int i = 0; i < TT_R; i++)
-#pragma unroll
-        for (int j = 0; j < TT_C; j++) weights[(t.row + 4 * i) * TT_WEIGHTS_STRIDE + t.col + 8 * j] = s[i][j];
-    __syncwarp();
-}
-
-/* to += the thread's rows of the weights times x (TT_COLS rows) */
-template <int padded>
-static TT_DEVICE void product(const place &t, const number *weights, const number *x, number (&to)[TT_R][padded / 8]) {
-    weights += t.row * TT_WEIGHTS_STRIDE;
-    x += t.col * 4;
-#pragma unroll 2
-    for (int k = 0; k < TT_COLS; k += 4) {
-        pack w[TT_R];
-#pragma unroll
-        for (int i = 0; i < TT_R; i++) w[i] = *(const pack *)(weights + 4 * i * TT_WEIGHTS_STRIDE + k);
-#pragma unroll
-        for (int v = 0; v < 4; v++)
-#pragma unroll
-            for (int j = 0; j < padded / 32; j++) {
-                const pack y = *(const pack *)(x + (k + v) * TT_STRIDE(padded) + 32 * j);
-#pragma unroll
-                for (int i = 0; i < TT_R; i++)
-#pragma unroll
-                    for (int c = 0; c < 4; c++) to[i][4 * j + c] = fused(w[i].at[v], y.at[c], to[i][4 * j + c]);
-            }
-    }
-}
-
+/* Zeros. */
 template <int columns> static TT_DEVICE void clear(number (&x)[TT_R][columns]) {
 #pragma unroll
     for (int i = 0; i < TT_R; i++)
@@ -168,20 +87,47 @@ template <int columns> static TT_DEVICE void clear(number (&x)[TT_R][columns]) {
         for (int c = 0; c < columns; c++) x[i][c] = 0;
 }
 
-/* The thread's i-th row of a result, times `by`. */
+#if TT_TENSOR
+#include "cuda/device/attention_mma.cuh"
+#else
+#include "cuda/device/attention_fma.cuh"
+#endif
+
+/* work(i, stage) of tiles of columns, of which fetch(i, stage) loads the i-th to that place. */
+template <typename F, typename W> static TT_DEVICE void walk(int tiles, F fetch, W work) {
+#if TT_STAGES == 2
+    if (tiles > 0) fetch(0, 0);
+    for (int i = 0; i < tiles; i++) {
+        await();
+        __syncthreads();
+        if (i + 1 < tiles) fetch(i + 1, (i + 1) & 1);
+        work(i, i & 1);
+    }
+#else
+    for (int i = 0; i < tiles; i++) {
+        __syncthreads();
+        fetch(i, 0);
+        __syncthreads();
+        work(i, 0);
+    }
+#endif
+}
+
+/* The thread's part of a row of a result, times `by`. */
 template <int columns>
 static TT_DEVICE void write(const place &t, stored_type *row, const number (&x)[columns], int width, number by) {
+    typedef tt_pack<stored_type, TT_PIECE> piece;
 #pragma unroll
-    for (int j = 0; j < columns / 4; j++) {
-        const int c = 32 * j + 4 * t.col;
-        stored_pack y;
+    for (int k = 0; k < columns; k += TT_PIECE) {
+        const int c = column<TT_PIECE>(t, k);
+        piece y;
 #pragma unroll
-        for (int i = 0; i < 4; i++) y.at[i] = (stored_type)TT_CONVERT(TT_D1, TT_D0, x[4 * j + i] * by);
+        for (int i = 0; i < TT_PIECE; i++) y.at[i] = (stored_type)TT_CONVERT(TT_D1, TT_D0, x[k + i] * by);
 #if TT_VARIANT & TT_ATTENTION_PACKS
-        if (c < width) *(stored_pack *)(row + c) = y;
+        if (c < width) *(piece *)(row + c) = y;
 #else
 #pragma unroll
-        for (int i = 0; i < 4; i++)
+        for (int i = 0; i < TT_PIECE; i++)
             if (c + i < width) row[c + i] = y.at[i];
 #endif
     }
@@ -190,7 +136,7 @@ static TT_DEVICE void write(const place &t, stored_type *row, const number (&x)[
 /* Over a row's lanes. */
 static TT_DEVICE number sum_of_row(number x) {
 #pragma unroll
-    for (int h = 4; h > 0; h /= 2) x += __shfl_xor_sync(0xffffffffu, x, h);
+    for (int h = TT_GROUP / 2; h > 0; h /= 2) x += __shfl_xor_sync(0xffffffffu, x, h);
     return x;
 }
 
@@ -200,16 +146,18 @@ template <bool rows_are_keys, typename F> static TT_DEVICE void each(const place
     for (int i = 0; i < TT_R; i++)
 #pragma unroll
         for (int j = 0; j < TT_C; j++) {
-            const int r = row + t.row + 4 * i, c = col + t.col + 8 * j;
+            const int r = row + t.row + TT_STEP * i, c = col + column<TT_SCORES>(t, j);
             f(i, j, rows_are_keys ? c : r, rows_are_keys ? r : c);
         }
 }
 
-/* Scores that the mask and the order of time hide become minus infinity, as those of keys beyond the last; `row` and
- * `col`: of the tile. */
+/* Products become scores: those that the mask and the order of time hide minus infinity, as those of keys beyond the last.
+ * `row` and `col`: of the tile. */
 template <bool rows_are_keys>
-static TT_DEVICE void hide(const TT_ARGS &p, const place &t, int64_t n, int64_t head, int row, int col,
+static TT_DEVICE void mask(const TT_ARGS &p, const place &t, int64_t n, int64_t head, int row, int col,
                            number (&s)[TT_R][TT_C]) {
+    const number scale = (number)(p.scale * TT_UNITS);
+    each<rows_are_keys>(t, row, col, [&](int i, int j, int, int) { s[i][j] *= scale; });
     const int first_query = rows_are_keys ? col : row, last_key = rows_are_keys ? row + TT_ROWS - 1 : col + TT_COLS - 1;
     const bool diagonal = p.causal && last_key > first_query;
     if (diagonal || last_key >= p.keys)
@@ -224,7 +172,7 @@ static TT_DEVICE void hide(const TT_ARGS &p, const place &t, int64_t n, int64_t 
 #if TT_MASKED == TT_ATTENTION_BOOL
         if (!((const uint8_t *)p.mask)[from]) s[i][j] = TT_MINUS_INF;
 #else
-        s[i][j] += ((const number *)p.mask)[from];
+        s[i][j] = fused(((const number *)p.mask)[from], (number)TT_UNITS, s[i][j]);
 #endif
     });
 #endif

@@ -55,4 +55,5 @@ typedef struct {
     int64_t *counts;
     void *out;
     double lo, hi;
+    int64_t local; /* a histogram: do blocks have room for their own counts? */
 } tt_count_args;

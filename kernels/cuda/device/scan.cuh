@@ -9,6 +9,9 @@
 #define TT_CHUNK 32
 #define TT_BLOCK 1024
 #define TT_INDEXED (TT_OP >= TT_SCAN_MIN)
+#define TT_COSTS (TT_OP == TT_SCAN_LOGSUMEXP) /* a join has a hundred instructions */
+#define TT_FEW (TT_CODE(TT_D2) == TT_CODE_f64 ? 1 : 4) /* copies of a long loop body */
+#define TT_COPIES(many) (TT_COSTS ? 1 : (many))
 typedef TT_TYPE(TT_D0) element_type;
 typedef TT_TYPE(TT_D1) acc_type;
 typedef TT_TYPE(TT_D2) number;
@@ -23,7 +26,15 @@ static TT_DEVICE element_type result_of(const accumulator &a) {
     return (element_type)TT_CONVERT(TT_D2, TT_D0, (number)TT_CONVERT(TT_D1, TT_D2, a.value));
 }
 
+#if TT_IS(TT_D2, f32)
+static TT_DEVICE double log_add(double a, double b) { return tt_log_add_wide(a, b); }
+static TT_DEVICE double log_part(double top, double x) { return tt_log_part_wide(top, x); }
+static TT_DEVICE double log_total(double top, double sum) { return tt_log_total_wide(top, sum); }
+#else
 static TT_DEVICE double log_add(double a, double b) { return tt_log_add_f64(a, b); }
+static TT_DEVICE double log_part(double top, double x) { return tt_log_part_f64(top, x); }
+static TT_DEVICE double log_total(double top, double sum) { return tt_log_total_f64(top, sum); }
+#endif
 #if TT_IS_COMPLEX(TT_D1)
 static TT_DEVICE tt_complex128 log_add(tt_complex128 a, tt_complex128 b) { return tt_logaddexp_c128(b, a); }
 #endif
@@ -46,6 +57,27 @@ static TT_DEVICE accumulator join(const accumulator &a, const accumulator &b) {
 #endif
     return r;
 }
+
+/* What a chunk of `many` elements gives, without what came before it; the j-th is element(j), the first in place `start`. */
+template <bool whole, typename F> static TT_DEVICE accumulator total_of(int many, int64_t start, const F &element) {
+    accumulator total = first_of(element(0), start);
+#if TT_OP == TT_SCAN_LOGSUMEXP && !TT_IS_COMPLEX(TT_D1)
+    acc_type sum = 0;
+#pragma unroll
+    for (int j = 1; j < TT_CHUNK; j++)
+        if (whole || j < many) total.value = tt_log_top(total.value, first_of(element(j), 0).value);
+#pragma unroll TT_FEW
+    for (int j = 0; j < TT_CHUNK; j++)
+        if (whole || j < many) sum += log_part(total.value, first_of(element(j), 0).value);
+    total.value = log_total(total.value, sum);
+#else
+#pragma unroll
+    for (int j = 1; j < TT_CHUNK; j++)
+        if (whole || j < many) total = join(total, first_of(element(j), start + j));
+#endif
+    return total;
+}
+#define TT_GOES_ON TT_COSTS /* results go on from what came before */
 
 static TT_DEVICE accumulator carried(const TT_ARGS &p, int64_t k) { return loaded(p.carries, p.carried_index, k); }
 static TT_DEVICE void carry(const TT_ARGS &p, int64_t k, const accumulator &a) {
@@ -187,14 +219,11 @@ template <bool whole> static TT_DEVICE void read_chunks(const TT_ARGS &p, int64_
     for (int k = 0; k < 32; k++)
         if (whole || k * 32 + lane < n) tile[k * 33 + lane] = raw[k];
     __syncwarp();
-    accumulator total = first_of(own[0], start);
-#pragma unroll
-    for (int j = 1; j < TT_CHUNK; j++)
-        if (whole || j < many) total = join(total, first_of(own[j], start + j));
+    const accumulator total = total_of<whole>(many, start, [&](int j) { return own[j]; });
     chunks[warp][lane] = total;
     __syncwarp();
     accumulator sum = chunks[warp][0];
-#pragma unroll
+#pragma unroll TT_COPIES(32)
     for (int s = 1; s < 32; s++) { /* all lanes write the same */
         sums[warp][s] = sum;
         if (s < 31) sum = join(sum, chunks[warp][s]);
@@ -212,18 +241,26 @@ static TT_DEVICE void write_chunks(const TT_ARGS &p, int64_t row, int64_t first,
     accumulator before = c.before;
     if (first > 0) before = lane > 0 ? join(sum, before) : sum;
     else if (lane == 0)
-        before.value = TT_CONVERT(f64, TT_D1, TT_OP == TT_SCAN_PROD ? 1.0 : -0.0); /* which leaves all as it is */
+        before.value = TT_CONVERT(f64, TT_D1,
+                                  TT_OP == TT_SCAN_PROD ? 1.0
+                                  : TT_GOES_ON          ? -TT_INF_F64
+                                                        : -0.0); /* which leaves all as it is */
     const int64_t start = first + lane * TT_CHUNK;
     accumulator a = before;
 #if TT_INDEXED
     int64_t places[TT_CHUNK];
 #endif
+#if TT_GOES_ON
+#pragma unroll TT_FEW
+#else
 #pragma unroll
+#endif
     for (int j = 0; j < TT_CHUNK; j++)
         if (whole || j < many) {
             const accumulator next = first_of(own[j], start + j);
-            a = j ? join(a, next) : next;
-            const accumulator all = TT_INDEXED && first == 0 && lane == 0 ? a : join(before, a);
+            const bool alone = (TT_INDEXED || (TT_GOES_ON && j == 0)) && first == 0 && lane == 0;
+            a = j || (TT_GOES_ON && !alone) ? join(a, next) : next;
+            const accumulator all = alone || TT_GOES_ON ? a : join(before, a);
             own[j] = result_of(all);
 #if TT_INDEXED
             places[j] = all.at;
@@ -262,7 +299,7 @@ extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS, 4) tt_kernel(const
         if (lane == 31) given[warp] = c.total;
         __syncthreads();
         accumulator before = sum;
-#pragma unroll
+#pragma unroll TT_COPIES(TT_WARPS)
         for (int w = 0; w < TT_WARPS; w++) {
             if (w == warp) before = sum;
             sum = block || w ? join(sum, given[w]) : given[0];
@@ -371,7 +408,7 @@ extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __
         for (int64_t from = 0; from < many; from += 32) {
             if (from + lane < many) found[warp][lane] = published(from_here + at - many + from + lane);
             __syncwarp();
-#pragma unroll 8
+#pragma unroll TT_COPIES(8)
             for (int k = 0; k < 32; k++)
                 if (from + k < many) sum = from + k ? join(sum, found[warp][k]) : found[warp][0];
             __syncwarp();
@@ -379,7 +416,7 @@ extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __
         if (lane == 0) {
             sums[warp] = sum;
             if (warp == 0 && ends % TT_LEVEL == 0 && ends * TT_BLOCK < p.n) {
-#pragma unroll
+#pragma unroll TT_COPIES(TT_WARPS)
                 for (int w = 0; w < TT_WARPS; w++) sum = join(sum, given[w]);
                 publish(of_groups + group, sum);
             }
@@ -390,7 +427,7 @@ extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __
     bool has = false;
     if (begin >= TT_LEVEL * TT_LEVEL) before = sums[2], has = true;
     if (group & TT_LEVEL - 1) before = has ? join(before, sums[1]) : sums[1], has = true;
-#pragma unroll
+#pragma unroll TT_COPIES(TT_WARPS)
     for (int w = 0; w < TT_WARPS; w++) {
         const bool any = begin % TT_LEVEL || w;
         if (w == warp && any) before = has ? join(before, sum) : sum;
@@ -419,7 +456,7 @@ extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __
         last = i ? y[at] + x[at] * last : y[at];
         ((element_type *)p.out)[base + at] = last;
     }
-#elif TT_OP == TT_SCAN_LOGSUMEXP
+#elif TT_OP == TT_SCAN_LOGSUMEXP && TT_IS_COMPLEX(TT_D1)
     accumulator a = first_of(x[place(p, 0) * p.inner], 0);
     put(p, base + place(p, 0) * p.inner, a);
     for (int64_t i = 1; i < p.n; i++) {
@@ -439,6 +476,19 @@ extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __
             if (j < many) v[j] = x[place(p, i0 + j) * p.inner];
         const bool has = carries || i0 > first;
         if (has) before = !carries ? chunks : i0 > first ? join(sum, chunks) : sum;
+#if TT_GOES_ON
+        if (TT_STEP == TT_SCAN_RESULTS) {
+            a = before;
+#pragma unroll TT_FEW
+            for (int j = 0; j < TT_CHUNK; j++)
+                if (j < many) {
+                    const accumulator next = first_of(v[j], i0 + j);
+                    a = j || has ? join(a, next) : next;
+                    put(p, base + place(p, i0 + j) * p.inner, a);
+                }
+        }
+        if (TT_STEP == TT_SCAN_TOTALS || i0 + many < stop) a = total_of<false>(many, i0, [&](int j) { return v[j]; });
+#else
 #pragma unroll
         for (int j = 0; j < TT_CHUNK; j++)
             if (j < many) {
@@ -446,6 +496,7 @@ extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __
                 a = j ? join(a, next) : next;
                 if (TT_STEP == TT_SCAN_RESULTS) put(p, base + place(p, i0 + j) * p.inner, has ? join(before, a) : a);
             }
+#endif
         chunks = i0 > first ? join(chunks, a) : a;
     }
     if (TT_STEP == TT_SCAN_TOTALS) carry(p, unit, chunks);

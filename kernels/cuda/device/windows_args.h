@@ -24,3 +24,12 @@ typedef struct {
     tt_divider by_inner, by_size[3]; /* of `to` */
     tt_divider by_step[3]; /* by the stride; adaptive: by `out` */
 } tt_pool_args;
+
+/* unfold: a thread to an element of the columns; fold (the operator is 1): of the image, the sum over the taps in order.
+ * The variant: 64-bit arithmetic (TT_POOL_WIDE). */
+typedef struct {
+    char *image, *columns;
+    int64_t numel; /* of what is computed */
+    int64_t size[2], taps[2], dilation[2], padding[2], stride[2], blocks[2];
+    tt_divider by_size[2], by_taps[2], by_stride[2], by_blocks[2];
+} tt_unfold_args;

@@ -16,10 +16,12 @@ typedef struct {
     int64_t heads, of_keys; /* of all of the batch */
 } job;
 
+enum { FORWARD, QUERY, KEY }; /* kernels */
+
 /* A kernel's tile: rows and columns of one thread. */
 typedef struct {
-    int family, r, c;
-    bool forward;
+    int r, c;
+    bool tensor; /* do tensor cores multiply? */
 } tile;
 
 static int padded(int64_t width) { return width ? (int)(width + 31) / 32 * 32 : 32; }
@@ -34,34 +36,55 @@ static bool take(tt_heads *h, tt_plain *plain, tt_array *a) {
 }
 
 static bool in_packs(const tt_heads *h, int size) {
-    return !h->data || ((h->batch | h->head | h->row) % 4 == 0 && (intptr_t)h->data % (4 * size) == 0);
+    int pack = TT_ATTENTION_PACK(size);
+    return !h->data || ((h->batch | h->head | h->row) % pack == 0 && (intptr_t)h->data % (pack * size) == 0);
 }
 
-static int64_t shared_of(const job *j, const tile *t, int warps) {
-    int64_t rows = 4 * t->r * warps, cols = 8 * t->c;
-    int64_t width = j->width + TT_ATTENTION_PAD, out_width = j->out_width + TT_ATTENTION_PAD;
-    int64_t numbers = (rows + cols) * width + (t->forward ? cols : rows + cols) * out_width +
-                      rows * (cols + TT_ATTENTION_PAD_WEIGHTS);
-    return numbers * tt_itemsizes[j->compute];
+static tile tile_of(const job *j, int kernel, bool tensor) {
+    int e = j->width, v = j->out_width, size = tt_itemsizes[j->compute];
+    if (kernel == FORWARD)
+        return (tile){TT_ATTENTION_R_FORWARD(tensor, e, v, size), TT_ATTENTION_C_FORWARD(tensor, e, v, size), tensor};
+    if (kernel == QUERY)
+        return (tile){TT_ATTENTION_R_QUERY(tensor, e, v, size), TT_ATTENTION_C_QUERY(tensor, e, v, size), tensor};
+    return (tile){TT_ATTENTION_R_KEY(tensor, e, v, size), TT_ATTENTION_C_KEY(tensor, e, v, size), tensor};
+}
+
+/* Rows of a warp. */
+static int rows_of(const tile *t) { return 32 / TT_ATTENTION_GROUP(t->tensor) * t->r; }
+
+static int64_t shared_of(const job *j, int kernel, const tile *t, int warps) {
+    int64_t cols = TT_ATTENTION_GROUP(t->tensor) * t->c, rows = rows_of(t) * warps;
+    int pad = t->tensor ? TT_ATTENTION_PACK(tt_itemsizes[j->dtype]) : TT_ATTENTION_PAD;
+    int64_t width = j->width + pad, out_width = j->out_width + pad;
+    int64_t numbers = rows * (width + (kernel == FORWARD ? 0 : out_width)) +
+                      TT_ATTENTION_STAGES(t->tensor) * cols * (width + out_width) +
+                      (t->tensor ? 0 : rows * (cols + TT_ATTENTION_PAD_WEIGHTS));
+    return numbers * tt_itemsizes[t->tensor ? j->dtype : j->compute];
 }
 
 /* Over so many rows of each of `heads`: with smaller blocks where larger ones have no room, or would leave processors
  * without one. */
-static bool run(job *j, const tile *t, int64_t rows, int64_t heads) {
+static bool run(job *j, int kernel, int64_t rows, int64_t heads) {
+    static const int families[] = {TT_FAMILY_attention, TT_FAMILY_attention_query, TT_FAMILY_attention_key};
+    int64_t room = tt_cuda_shared_room();
+    bool wide = TT_ATTENTION_WIDER(j->width, j->out_width) > TT_ATTENTION_TENSOR_KEYS;
+    tile t = tile_of(j, kernel, j->compute == TT_F32 && !(kernel == KEY && wide));
+    if (shared_of(j, kernel, &t, 1) > room) t = tile_of(j, kernel, false);
     int log = MOST_WARPS;
-    int64_t per = 4 * t->r, room = tt_cuda_shared_room();
-    while (log > 0 &&
-           (shared_of(j, t, 1 << log) > room || (rows + (per << log) - 1) / (per << log) * heads < TT_CUDA_ENOUGH))
+    int64_t per = rows_of(&t);
+    while (log > 0 && (shared_of(j, kernel, &t, 1 << log) > room ||
+                       (rows + (per << log) - 1) / (per << log) * heads < TT_CUDA_ENOUGH))
         log--;
-    int64_t blocks = (rows + (per << log) - 1) / (per << log);
+    int64_t blocks = (rows + (per << log) - 1) / (per << log), shared = shared_of(j, kernel, &t, 1 << log);
     if (!blocks || !heads) return true;
-    if (blocks * heads > INT_MAX || shared_of(j, t, 1 << log) > room) {
+    if (blocks * heads > INT_MAX || shared > room) {
         tt_fail(TT_NOT_IMPLEMENTED, "scaled_dot_product_attention: heads are too many or too wide for this device");
         return false;
     }
     j->p.blocks = (int32_t)blocks;
-    int64_t key = tt_key(t->family, 0, j->variant | log << TT_ATTENTION_WARPS, j->dtype, j->compute, 0, 0, 0);
-    return TT_LAUNCH(key, blocks * heads, 1, 32 << log, shared_of(j, t, 1 << log), j->p);
+    int variant = j->variant | log << TT_ATTENTION_WARPS | (t.tensor ? TT_ATTENTION_TENSOR : 0);
+    int64_t key = tt_key(families[kernel], 0, variant, j->dtype, j->compute, 0, 0, 0);
+    return TT_LAUNCH(key, blocks * heads, 1, 32 << log, shared, j->p);
 }
 
 static bool start(job *j, const tt_attention_work *w, tt_plain *plain) {
@@ -103,7 +126,8 @@ static bool start(job *j, const tt_attention_work *w, tt_plain *plain) {
 static void see_packs(job *j) {
     const tt_attention_args *p = &j->p;
     const tt_heads *all[] = {&p->query, &p->key, &p->value, &p->out, &p->g, &p->of_query, &p->of_key, &p->of_value};
-    bool packs = p->width % 4 == 0 && p->out_width % 4 == 0;
+    int pack = TT_ATTENTION_PACK(tt_itemsizes[j->dtype]);
+    bool packs = p->width % pack == 0 && p->out_width % pack == 0;
     for (int k = 0; k < 8; k++) packs = packs && in_packs(all[k], tt_itemsizes[j->dtype]);
     if (packs) j->variant |= TT_ATTENTION_PACKS;
 }
@@ -151,12 +175,9 @@ bool tt_cuda_attention(const tt_attention_work *w) {
     tt_plain plain[4] = {{0}};
     bool ok = start(&j, w, plain);
     if (ok) {
-        int size = tt_itemsizes[j.compute];
-        tile t = {TT_FAMILY_attention, TT_ATTENTION_R_FORWARD(j.width, j.out_width, size),
-                  TT_ATTENTION_C_FORWARD(j.width, j.out_width, size), true};
         see_packs(&j);
         int status = by_library(&j, w);
-        ok = status == 0 || (status == 1 && run(&j, &t, w->rows, j.heads));
+        ok = status == 0 || (status == 1 && run(&j, FORWARD, w->rows, j.heads));
     }
     tt_plain_done(plain, 4);
     return ok;
@@ -168,11 +189,6 @@ bool tt_cuda_attention_backward(const tt_attention_work *w) {
     tt_array *delta = NULL;
     bool ok = start(&j, w, plain) && take(&j.p.g, &plain[4], w->g);
     if (ok) {
-        int size = tt_itemsizes[j.compute];
-        tile query = {TT_FAMILY_attention_query, TT_ATTENTION_R_QUERY(j.width, j.out_width, size),
-                      TT_ATTENTION_C_QUERY(j.width, j.out_width, size), false};
-        tile key = {TT_FAMILY_attention_key, TT_ATTENTION_R_KEY(j.width, j.out_width, size),
-                    TT_ATTENTION_C_KEY(j.width, j.out_width, size), false};
         tt_heads *of[3] = {&j.p.of_query, &j.p.of_key, &j.p.of_value};
         for (int k = 0; k < 3; k++)
             *of[k] = (tt_heads){w->grads[k]->data, w->grads[k]->strides[0], w->grads[k]->strides[1],
@@ -183,7 +199,7 @@ bool tt_cuda_attention_backward(const tt_attention_work *w) {
         if (status == 1) {
             ok = (delta = tt_cuda_temporary(j.compute, j.heads * w->rows));
             if (ok) j.p.delta = delta->data;
-            ok = ok && run(&j, &query, w->rows, j.heads) && run(&j, &key, w->keys, j.of_keys);
+            ok = ok && run(&j, QUERY, w->rows, j.heads) && run(&j, KEY, w->keys, j.of_keys);
         }
     }
     if (delta) tt_free(delta);

@@ -12,6 +12,7 @@ enum { WRITE = 1, ZERO }; /* distinct's, after SUMS */
 enum { SEARCH, ISIN };
 enum { EXTREMES, HISTOGRAM, FLOATS, ONE_HOT };
 #define MAKES_KEYS 2
+#define SMALL_HISTOGRAM 32768 /* bytes of counts with which a processor still has many blocks */
 _Static_assert(TT_CUDA_MOST_DIMS == TT_MAX_NDIM, "see cuda/device/args.h");
 #define MOST_BLOCKS 1056 /* of kernels that go through all elements with few: eight for each of an H200's processors */
 
@@ -251,6 +252,15 @@ static bool count(const tt_count_args *p, int op, int dtype, int64_t threads) {
                                  TT_CUDA_THREADS, 0, *p);
 }
 
+/* Blocks count for themselves as long as they have room; the more that takes, the fewer and larger they are. */
+static bool count_bins(tt_count_args *p, int dtype) {
+    int64_t room = 4 * p->bins, threads = room > SMALL_HISTOGRAM ? 1024 : TT_CUDA_THREADS,
+            blocks = (p->n + threads - 1) / threads, most = MOST_BLOCKS * TT_CUDA_THREADS / threads;
+    p->local = room <= tt_cuda_shared_room() && p->n >= p->bins;
+    return !p->n || TT_LAUNCH(tt_key(TT_FAMILY_counting, HISTOGRAM, 0, dtype, 0, 0, 0, 0),
+                              blocks < most ? blocks : most, 1, (int)threads, p->local ? room : 0, *p);
+}
+
 static void value_of(uint64_t key, int dtype, void *value) {
     uint64_t sign = (uint64_t)1 << 63, bits = key ^ sign;
     if (dtype == TT_F64) bits = key == ~(uint64_t)0 ? 0x7ff8000000000000u : key & sign ? key ^ sign : ~key;
@@ -276,7 +286,7 @@ bool tt_cuda_histogram(const void *x, int dtype, int64_t n, double lo, double hi
     if (!counts) return false;
     tt_count_args p = {
         .in = x, .n = n, .bins = out->numel, .counts = (int64_t *)counts->data, .out = out->data, .lo = lo, .hi = hi};
-    bool done = count(&p, HISTOGRAM, dtype, n);
+    bool done = count_bins(&p, dtype);
     if (done && out->dtype == TT_F32) done = count(&p, FLOATS, dtype, p.bins);
     else if (done && out->dtype == TT_F64) done = tt_copy_now(out, counts) == 0;
     tt_free(counts);

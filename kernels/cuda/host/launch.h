@@ -29,6 +29,7 @@
     X(class_total, 0) X(rowsort, 0) X(sorted, 0) X(select, 0) X(scan, 0) X(compact, 0) X(groups, 0) X(search, 0) \
     X(counting, 0) X(norms, 2) X(scale, 0) X(mul_backward, 0) X(pool, 0) X(resample_taps, 0) X(resample, 0) \
     X(conv, 0) X(recurrent, 0) X(attention, 0) X(attention_query, 0) X(attention_key, 0) X(distinct, 0) \
+    X(unfold, 0) X(batch_norm, 0) X(batch_running, 0) X(batch_sums, 0) X(sparse, 0) \
     X(stack, 0) X(ldl, 0) X(small, 0) X(jacobi, 0) X(fused, 0)
 /* clang-format on */
 

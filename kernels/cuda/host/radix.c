@@ -46,7 +46,7 @@ static bool sort(tt_radix_sort *s, tt_radix_args *p, int dtype, int variant, int
     int64_t words = s->n >= STATES ? 2 : 1, tiles = s->n / (THREADS * (s->wide ? 12 : 18)) + 1;
     if (words == 2) variant |= LONG;
     p->n = s->n;
-    p->order = s->numbers ? (uint32_t *)s->numbers->data : NULL;
+    p->order = s->numbers ? (uint32_t *)s->numbers->data : s->carried;
     p->key_passes = p->passes = bits > 8 ? (bits + 7) / 8 : 1; /* one, so that there is an order */
     if (row && row < s->n) {
         p->row_length = row;

@@ -7,6 +7,7 @@
  * read `keys` and `numbers` (uint32); end. A sort that failed to begin is ended all the same. */
 typedef struct {
     tt_array *keys, *numbers; /* numbers: NULL: 0, 1, 2, ... */
+    const uint32_t *carried; /* or NULL: taken in place of numbers */
     int64_t n;
     bool wide;
 } tt_radix_sort;

@@ -36,7 +36,7 @@ static bool look_back(int64_t key, int acc, tt_scan_args *p) {
 }
 
 static bool scan(int op, int dtype, int acc, bool reverse, tt_scan_args *p) {
-    bool blocks = op != TT_SCAN_LOGSUMEXP && op != TT_SCAN_RECUR,
+    bool blocks = op != TT_SCAN_RECUR && (op != TT_SCAN_LOGSUMEXP || !tt_is_complex(acc)),
          warp = blocks && p->inner == 1 && p->n > SHORT && tt_itemsizes[dtype] <= 8; /* has room for so much */
     int64_t units = p->outer * p->inner;
     p->per = blocks ? TT_BLOCK : p->n;

@@ -1,4 +1,4 @@
-/* Windows of images on a device: pooling. */
+/* Windows of images on a device: pooling, and blocks as columns. */
 #include "backend/plain.h"
 #include "cuda/device/windows_args.h"
 #include "cuda/host/cuda.h"
@@ -52,5 +52,34 @@ bool tt_cuda_pool(const tt_pool_work *w) {
                        (p.numel + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS, 1, TT_CUDA_THREADS, 0, p);
     }
     tt_plain_done(in, 3);
+    return ok;
+}
+
+bool tt_cuda_unfold(const tt_unfold_work *w) {
+    tt_array *from = w->fold ? w->columns : w->image, *to = w->fold ? w->image : w->columns;
+    int dtype = from->dtype, compute = dtype == TT_BOOL || !w->fold ? dtype : tt_compute_dtype(dtype);
+    tt_plain operand = {0};
+    tt_unfold_args p = {.numel = to->numel};
+    int64_t most = w->image->numel > w->columns->numel ? w->image->numel : w->columns->numel;
+    if (!tt_plain_take(&operand, from, dtype)) return false;
+    p.image = w->fold ? to->data : operand.array->data;
+    p.columns = w->fold ? operand.array->data : to->data;
+    for (int d = 0; d < 2; d++) {
+        p.size[d] = w->size[d];
+        p.taps[d] = w->taps[d];
+        p.dilation[d] = w->dilation[d];
+        p.padding[d] = w->padding[d];
+        p.stride[d] = w->stride[d];
+        p.blocks[d] = w->blocks[d];
+        p.by_size[d] = divider(w->size[d]);
+        p.by_taps[d] = divider(w->taps[d]);
+        p.by_stride[d] = divider(w->stride[d]);
+        p.by_blocks[d] = divider(w->blocks[d]);
+        int64_t reach = w->size[d] + 2 * w->padding[d] + w->stride[d] + w->taps[d] * w->dilation[d];
+        most = reach > most ? reach : most;
+    }
+    bool ok = TT_LAUNCH(tt_key(TT_FAMILY_unfold, w->fold, most >= NARROW ? TT_POOL_WIDE : 0, dtype, compute, 0, 0, 0),
+                        (p.numel + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS, 1, TT_CUDA_THREADS, 0, p);
+    tt_plain_done(&operand, 1);
     return ok;
 }

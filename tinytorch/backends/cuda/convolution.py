@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from ...determinism import are_deterministic_algorithms_enabled
 from .. import cudnn as settings
-from ..cpu import ffi, lib
+from ..cpu import OutOfMemoryError, ffi, lib
 from . import cudnn
 from .cudnn import BACKEND_DESCRIPTOR, CONVOLUTION_MODE, DATA_TYPE, DOUBLE, FLOAT, INT64, Descriptor
 
 _CONVOLUTION = 1  # a descriptor
 _CROSS_CORRELATION = 1
-_INPUT, _WEIGHT, _RESULT = range(3)  # tt_convolution's `computed`; uids of tensors are these
+_INPUT, _WEIGHT, _RESULT = range(3)  # tt_convolution's `computed`; a tensor's uid is one more
 # By what is computed: the operation, and its attributes alpha, beta, the convolution, and then the three tensors.
 _OPERATIONS = {
     _RESULT: (10, (700, 701, 702), {_INPUT: 704, _WEIGHT: 703, _RESULT: 705}),
@@ -67,9 +68,9 @@ def operation(p) -> Descriptor | None:
     kind, (alpha, beta, how), tensors = _OPERATIONS[p.computed]
     scale = DOUBLE if double else FLOAT
     attributes = [(alpha, scale, 1.0), (beta, scale, 0.0), (how, BACKEND_DESCRIPTOR, convolution)]
-    for uid, attribute in tensors.items():
-        strides = _strides(shapes[uid], p.channels_last)
-        made = cudnn.tensor(uid + 1, data_type, shapes[uid], strides, 1 << p.align)
+    for which, attribute in tensors.items():
+        strides = _strides(shapes[which], p.channels_last)
+        made = cudnn.tensor(which + 1, data_type, shapes[which], strides, 1 << p.align)
         attributes.append((attribute, BACKEND_DESCRIPTOR, made))
     return Descriptor(kind, attributes)
 
@@ -88,7 +89,7 @@ def _is_pointwise(p) -> bool:
     return p.groups == 1 and max(p.taps) == 1 and max(p.padding) == 0
 
 
-def _choose(handle, p, addresses, stream, how):
+def _choose(handle, p, addresses, stream, how, most_workspace=cudnn.NO_LIMIT):
     """The plan for a problem; None: there is none."""
     benchmark, limit, deterministic, allow_tf32 = how
     if p.computed == _WEIGHT and p.dtype == lib.TT_F32 and not allow_tf32 and _is_pointwise(p):
@@ -97,23 +98,29 @@ def _choose(handle, p, addresses, stream, how):
         node = operation(p)
         if node is None:
             return None
-        found = cudnn.plans(handle, [node], _allowed(p.dtype, deterministic, allow_tf32))
-        return cudnn.fastest(found, limit, addresses, stream) if benchmark else next(found, None)
+        found = cudnn.plans(handle, [node], _allowed(p.dtype, deterministic, allow_tf32), most_workspace)
+        if benchmark and not cudnn.is_capturing(stream):
+            return cudnn.fastest(found, limit, addresses, stream)
+        return next(found, None)
     except cudnn.GraphError:
         return None
 
 
-def convolve(device: int, problem, input, weight, result, stream: int) -> int:
+def convolve(device: int, problem, input: int, weight: int, result: int, stream: int) -> int:
     """The one of the three that is to be computed from the others, as tt_convolution in kernels/api/cuda.h describes
     it, on the device whose context is current. 1: not by cuDNN."""
     if not settings.enabled:
         return 1
     handle = cudnn.handle_of(device)
-    how = settings.benchmark, settings.benchmark_limit, settings.deterministic, settings.allow_tf32
+    deterministic = settings.deterministic or are_deterministic_algorithms_enabled()
+    how = settings.benchmark, settings.benchmark_limit, deterministic, settings.allow_tf32
     key = ffi.buffer(problem, _KEY_BYTES)[:], how
-    addresses = {1: input, 2: weight, 3: result}
+    addresses = {_INPUT + 1: input, _WEIGHT + 1: weight, _RESULT + 1: result}
     plan = cudnn.kept_plan(handle, key, lambda: _choose(handle, problem, addresses, stream, how))
-    if plan is None:
-        return 1
-    plan.execute(addresses, stream)
-    return 0
+    while plan is not None:
+        try:
+            plan.execute(addresses, stream)
+            return 0
+        except OutOfMemoryError:  # for its workspace: the next best with half of it, from now on
+            plan = cudnn.keep_plan(handle, key, _choose(handle, problem, addresses, stream, how, plan.workspace // 2))
+    return 1

@@ -10,7 +10,7 @@ import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from ..cpu import error, ffi, lib
+from ..cpu import OutOfMemoryError, error, ffi, lib
 from . import libcuda
 from .binding import Library
 from .libcuda import check
@@ -50,14 +50,14 @@ HANDLE, DATA_TYPE, BOOLEAN, INT64, FLOAT, DOUBLE, VOID_PTR, CONVOLUTION_MODE, HE
 NUMERICAL_NOTE, POINTWISE_MODE, BACKEND_DESCRIPTOR = 11, 14, 15
 REDUCTION_OPERATOR_TYPE, BEHAVIOR_NOTE, INT32, RNG_DISTRIBUTION = 18, 19, 23, 29
 _STORED = {
-    HANDLE: "void *",
-    BOOLEAN: "bool",
-    INT64: "int64_t",
-    FLOAT: "float",
-    DOUBLE: "double",
-    VOID_PTR: "intptr_t",
-    BACKEND_DESCRIPTOR: "void *",
-}  # the others are enumerations: int
+    HANDLE: "void *[]",
+    BOOLEAN: "bool[]",
+    INT64: "int64_t[]",
+    FLOAT: "float[]",
+    DOUBLE: "double[]",
+    VOID_PTR: "intptr_t[]",
+    BACKEND_DESCRIPTOR: "void *[]",
+}  # the others are enumerations
 
 # Kinds of descriptors that all graphs have. Operations have their own.
 ENGINE, ENGINECFG, ENGINEHEUR, EXECUTION_PLAN, OPERATIONGRAPH, VARIANT_PACK, TENSOR = 2, 3, 4, 5, 15, 16, 17
@@ -79,7 +79,7 @@ TENSOR_CORE, DOWN_CONVERT_INPUTS, REDUCED_PRECISION_REDUCTION, FFT, NONDETERMINI
 HEUR_MODE_FALLBACK, HEUR_MODE_A = 2, 3
 _MOST_ENGINES = 64
 _PLANS = 4096  # kept for a device
-LARGEST_WORKSPACE = 1 << 30
+NO_LIMIT = 1 << 62
 
 
 class Descriptor:
@@ -103,7 +103,7 @@ class Descriptor:
         if type_ == BACKEND_DESCRIPTOR:
             self._keeps += values
             values = [value.pointer for value in values]
-        stored = _dnn.ffi.new(_STORED.get(type_, "int") + "[]", list(values))
+        stored = _dnn.ffi.new(_STORED.get(type_, "int[]"), values)
         _dnn.call("cudnnBackendSetAttribute", self.pointer, attribute, type_, len(values), stored)
 
     def finalize(self) -> None:
@@ -112,7 +112,7 @@ class Descriptor:
 
     def get(self, attribute: int, type_: int, room: int = 1) -> list:
         """The values, as many as there are and as there is room for; none where the library has none."""
-        values = _dnn.ffi.new(f"{_STORED.get(type_, 'int')}[{room}]")
+        values = _dnn.ffi.new(_STORED.get(type_, "int[]"), room)
         count = _dnn.ffi.new("int64_t *")
         _dnn.call("cudnnBackendGetAttribute", self.pointer, attribute, type_, room, count, values)
         return [values[k] for k in range(min(count[0], room))]
@@ -180,7 +180,7 @@ def handle_of(device: int) -> Handle:
 class Plan:
     """How a graph is computed: an engine with its choices."""
 
-    __slots__ = ("_descriptor", "_handle", "_uids", "_values", "_place", "workspace", "notes", "engine")
+    __slots__ = ("_descriptor", "_handle", "_bound", "_pack", "workspace", "notes", "engine")
 
     def __init__(self, handle: Handle, config: Descriptor, notes: frozenset[int] = frozenset(), engine: int = -1):
         self._handle, self.notes, self.engine = handle, notes, engine
@@ -188,49 +188,31 @@ class Plan:
             EXECUTION_PLAN, [(400, HANDLE, handle.pointer), (401, BACKEND_DESCRIPTOR, config)]
         )
         self.workspace = self._descriptor.get(402, INT64)[0]
-        self._uids = None
-        self._place = _dnn.ffi.new("void **")
+        self._bound = self._pack = None  # the addresses of the call before, and where the library has them
 
     def execute(self, addresses: dict[int, int], stream: int) -> None:
-        """Tells the stream to compute the graph of the tensors at these addresses, by their uids, which are the same in
-        every call."""
+        """Tells the stream to compute the graph of the tensors at these addresses, by their uids."""
         handle = self._handle
         space = memory(handle.device, self.workspace) if self.workspace else None
         try:
+            bound = *addresses.items(), int(ffi.cast("intptr_t", space.data)) if space else 0
             with handle.lock:
-                if self._uids is None:
-                    self._values = _dnn.ffi.new("intptr_t[]", len(addresses) + 1)
-                    self._uids = _dnn.ffi.new("int64_t[]", list(addresses))
+                if bound != self._bound:
+                    self._bound = None
+                    self._pack = Descriptor(
+                        VARIANT_PACK,
+                        [(1000, INT64, *addresses), (1001, VOID_PTR, *addresses.values()), (1003, VOID_PTR, bound[-1])],
+                    )
+                    self._bound = bound
                 if handle.stream != stream:
                     _dnn.call("cudnnSetStream", handle.pointer, stream)
                     handle.stream = stream
-                self._execute(addresses, int(ffi.cast("intptr_t", space.data)) if space else 0)
-        finally:
-            if space:
-                lib.tt_free(space)  # the stream's next work may have it
-
-    def _execute(self, addresses: dict[int, int], space: int) -> None:
-        """With the handle's lock held. A variant pack is for one call: it is made here without a Descriptor's ease."""
-        library, values, n = _dnn.lib, self._values, len(addresses)
-        for k, address in enumerate(addresses.values()):
-            values[k] = address
-        values[n] = space
-        status = library.cudnnBackendCreateDescriptor(VARIANT_PACK, self._place)
-        if status:
-            raise _dnn.error("cudnnBackendCreateDescriptor", status)
-        pack = self._place[0]
-        try:
-            status = (
-                library.cudnnBackendSetAttribute(pack, 1000, INT64, n, self._uids)
-                or library.cudnnBackendSetAttribute(pack, 1001, VOID_PTR, n, values)
-                or library.cudnnBackendSetAttribute(pack, 1003, VOID_PTR, 1, values + n)
-                or library.cudnnBackendFinalize(pack)
-                or library.cudnnBackendExecute(self._handle.pointer, self._descriptor.pointer, pack)
-            )
+                status = _dnn.lib.cudnnBackendExecute(handle.pointer, self._descriptor.pointer, self._pack.pointer)
             if status:
                 raise _dnn.error("cudnnBackendExecute", status)
         finally:
-            library.cudnnBackendDestroyDescriptor(pack)
+            if space:
+                lib.tt_free(space)  # the stream's next work may have it
 
 
 def memory(device: int, size: int):
@@ -246,10 +228,13 @@ def memory(device: int, size: int):
 
 
 def plans(
-    handle: Handle, operations: Sequence[Descriptor], allowed: Callable[[frozenset[int]], bool]
+    handle: Handle,
+    operations: Sequence[Descriptor],
+    allowed: Callable[[frozenset[int]], bool],
+    most_workspace: int = NO_LIMIT,
 ) -> Iterator[Plan]:
     """Plans for the graph of the operations, best first as the library guesses, of engines whose notes on their numbers
-    are allowed. GraphError where the library does not know such graphs at all."""
+    are allowed, and which need no more bytes to work in. GraphError where the library does not know such graphs."""
     graph = Descriptor(OPERATIONGRAPH, [(800, HANDLE, handle.pointer), (801, BACKEND_DESCRIPTOR, *operations)])
     for mode in (HEUR_MODE_A, HEUR_MODE_FALLBACK):
         try:
@@ -266,7 +251,7 @@ def plans(
                 plan = Plan(handle, config, notes, engine.get(1301, INT64)[0])
             except GraphError:
                 continue  # the engine does not do it after all
-            if plan.workspace <= LARGEST_WORKSPACE:
+            if plan.workspace <= most_workspace:
                 yield plan
 
 
@@ -276,11 +261,18 @@ def fastest(found: Iterable[Plan], limit: int, addresses: dict[int, int], stream
     for plan in itertools.islice(found, limit or None):
         try:
             time = min(_milliseconds(plan, addresses, stream) for _ in range(3))
-        except GraphError:
+        except (GraphError, OutOfMemoryError):
             continue
         if best is None or time < best[0]:
             best = time, plan
     return best and best[1]
+
+
+def is_capturing(stream: int) -> bool:
+    """Is what the stream is told recorded as a graph? Then nothing can be timed."""
+    status = ffi.new("int *")
+    check(libcuda.library().cuStreamIsCapturing(ffi.cast("void *", stream), status), "asking a stream")
+    return status[0] != 0
 
 
 def _milliseconds(plan: Plan, addresses: dict[int, int], stream: int) -> float:
@@ -302,11 +294,15 @@ def _milliseconds(plan: Plan, addresses: dict[int, int], stream: int) -> float:
 def kept_plan(handle: Handle, key, make: Callable[[], object]):
     """What ``make`` gave for the problem when it was met first; ``key`` holds all that it depends on."""
     found = handle.plans.get(key, handle)  # the handle: there is none, which a None may be
-    if found is handle:
-        if len(handle.plans) >= _PLANS:
-            handle.plans.clear()
-        found = handle.plans[key] = make()
-    return found
+    return keep_plan(handle, key, make()) if found is handle else found
+
+
+def keep_plan(handle: Handle, key, plan):
+    """From now on this one is the problem's."""
+    if len(handle.plans) >= _PLANS:
+        handle.plans.clear()
+    handle.plans[key] = plan
+    return plan
 
 
 def version() -> int:
