@@ -321,6 +321,60 @@ def layer_norm(side):
     return lambda: side.torch.nn.functional.layer_norm(x, (SIDE,), weight, bias)
 
 
+# Scans, sorting, counting, indexing, losses: of 16M elements.
+
+
+def _uniform(*shape, seed=0):
+    return np.random.default_rng(seed).random(shape, dtype=np.float32)
+
+
+def _below(end, *shape, seed=1):
+    return np.random.default_rng(seed).integers(0, end, shape)
+
+
+def _operator(name, call, *operands, **options):
+    """Add a row: ``call(torch, *tensors)``, of operands that are made of a function and its arguments."""
+
+    @SUITE.row(f"{name}, 16M", target=1.05, **options)
+    def make(side):
+        tensors = [side.tensor(function(*arguments)) for function, *arguments in operands]
+        return lambda: call(side.torch, *tensors)
+
+
+def _half(name, call, dtype, *shape):
+    @SUITE.row(f"{name}, {dtype}", target=1.05, tolerance=1e-2)
+    def make(side):
+        x = side.tensor(_normal(*shape), dtype)
+        return lambda: call(side.torch, x)
+
+
+_VECTOR, _MATRIX = (_normal, GRADIENT), (_normal, 4096, 4096)
+_operator("cumsum", lambda torch, x: x.cumsum(0), (_uniform, GRADIENT))
+_operator("cumsum of rows", lambda torch, x: x.cumsum(1), _MATRIX, tolerance=1e-3)
+_operator("logcumsumexp", lambda torch, x: x.logcumsumexp(0), _VECTOR)
+_operator("logcumsumexp of rows", lambda torch, x: x.logcumsumexp(1), _MATRIX)
+_operator("sort", lambda torch, x: x.sort().values, _VECTOR)
+_operator("sort of rows", lambda torch, x: x.sort(1).values, _MATRIX)
+_operator("topk 100", lambda torch, x: x.topk(100).values, _VECTOR)
+_operator("topk 10 of rows", lambda torch, x: x.topk(10).values, _MATRIX)
+_operator("median", lambda torch, x: x.median(), _VECTOR)
+_operator("median of rows", lambda torch, x: x.median(1).values, _MATRIX)
+_operator("unique", lambda torch, x: x.unique(), (_below, MILLION, GRADIENT))
+_operator("bincount to 10000", lambda torch, x: x.bincount(), (_below, 10_000, GRADIENT))
+_operator(
+    "scatter_add",
+    lambda torch, x, at: torch.zeros_like(x).scatter_add_(0, at, x),
+    (_uniform, GRADIENT),
+    (_below, GRADIENT, GRADIENT),
+)
+_operator("x[i], rows of 1024", lambda torch, x, at: x[at], (_normal, 16384, 1024), (_below, 16384, 16384))
+_operator("lgamma", lambda torch, x: torch.lgamma(4 * x), (_uniform, GRADIENT))
+_operator("mse_loss", lambda torch, x, y: torch.nn.functional.mse_loss(x, y), _VECTOR, (_uniform, GRADIENT))
+_operator("smooth_l1_loss", lambda torch, x, y: torch.nn.functional.smooth_l1_loss(x, y), _VECTOR, (_uniform, GRADIENT))
+for _dtype in ("float16", "bfloat16"):
+    _half("gelu, 16M", lambda torch, x: torch.nn.functional.gelu(x), _dtype, GRADIENT)
+
+
 # Matrix products.
 
 
@@ -429,32 +483,6 @@ _recurrent("LSTM", "LSTM")
 _recurrent("GRU", "GRU")
 
 
-# Decompositions. Of vectors, whose signs are anyone's, the values beside them are compared.
-
-
-def _decomposed(name, operation):
-    """Add rows of ``operation(linalg, x, A)`` with x random and A positive definite."""
-
-    def add(shape, said):
-        @SUITE.row(f"{name}, {said} float32", target=1.05, tolerance=1e-3)
-        def make(side):
-            x = _normal(*shape)
-            a = side.tensor(x @ x.swapaxes(-1, -2) / shape[-1] + np.eye(shape[-1], dtype=np.float32))
-            x = side.tensor(x)
-            return lambda: operation(side.torch.linalg, x, a)
-
-    add((512, 512), "512 x 512")
-    add((4096, 16, 16), "4096 x (16, 16)")
-
-
-_decomposed("svd", lambda linalg, x, a: linalg.svd(x)[1])
-_decomposed("eigh", lambda linalg, x, a: linalg.eigh(a)[0])
-_decomposed("solve", lambda linalg, x, a: linalg.solve(a, x))
-_decomposed("cholesky", lambda linalg, x, a: linalg.cholesky(a))
-_decomposed("qr", lambda linalg, x, a: linalg.qr(x)[1])
-_decomposed("inv", lambda linalg, x, a: linalg.inv(a))
-
-
 # Attention.
 
 
@@ -505,6 +533,32 @@ def attention_memory(side):
         return (cuda.max_memory_allocated() - before) / MILLION
 
     return measure
+
+
+# Decompositions. Of vectors, whose signs are anyone's, the values beside them are compared.
+
+
+def _decomposed(name, operation):
+    """Add rows of ``operation(linalg, x, A)`` with x random and A positive definite."""
+
+    def add(shape, said):
+        @SUITE.row(f"{name}, {said} float32", target=1.05, tolerance=1e-3)
+        def make(side):
+            x = _normal(*shape)
+            a = side.tensor(x @ x.swapaxes(-1, -2) / shape[-1] + np.eye(shape[-1], dtype=np.float32))
+            x = side.tensor(x)
+            return lambda: operation(side.torch.linalg, x, a)
+
+    add((512, 512), "512 x 512")
+    add((4096, 16, 16), "4096 x (16, 16)")
+
+
+_decomposed("svd", lambda linalg, x, a: linalg.svd(x)[1])
+_decomposed("eigh", lambda linalg, x, a: linalg.eigh(a)[0])
+_decomposed("solve", lambda linalg, x, a: linalg.solve(a, x))
+_decomposed("cholesky", lambda linalg, x, a: linalg.cholesky(a))
+_decomposed("qr", lambda linalg, x, a: linalg.qr(x)[1])
+_decomposed("inv", lambda linalg, x, a: linalg.inv(a))
 
 
 # Training steps.

@@ -13,6 +13,7 @@
 #include "backend/conv.h"
 #include "backend/decompose.h"
 #include "backend/fft.h"
+#include "backend/grid_sample.h"
 #include "backend/indexing.h"
 #include "backend/kernel.h"
 #include "backend/optim.h"
@@ -128,6 +129,7 @@ typedef struct tt_backend {
     bool (*pool)(const tt_pool_work *w);
     /* images: w->to, likewise; floating dtypes */
     bool (*resample)(const tt_resample_work *w);
+    bool (*grid_sample)(const tt_grid_work *w); /* optional */
 
     /* layers of recurrent networks: w->y, w->c and w->saved; the gradients from these */
     bool (*recurrent)(const tt_recurrent_work *w);

@@ -43,6 +43,11 @@ TT_FN T OF(tt_lerp)(T a, T b, T w) {
 TT_FN T OF(tt_addcmul)(T a, T b, T c) { return a + b * c; }
 TT_FN T OF(tt_addcdiv)(T a, T b, T c) { return a + b / c; }
 TT_FN T OF(tt_masked_scale)(uint8_t kept, T a, T scale) { return a * (kept ? scale : (T)0); }
+TT_FN T OF(tt_squared_difference)(T a, T b) {
+    T d = a - b;
+    return d * d;
+}
+TT_FN T OF(tt_squared_difference_backward)(T g, T a, T b) { return g * ((T)2 * (a - b)); }
 TT_FN T OF(tt_smooth_l1)(T d, T bound) {
     T size = BUILTIN(__builtin_fabs)(d);
     return size < bound ? (T)0.5 * size * size / bound : size - (T)0.5 * bound;
@@ -51,6 +56,8 @@ TT_FN T OF(tt_huber)(T d, T bound) {
     T size = BUILTIN(__builtin_fabs)(d);
     return size < bound ? (T)0.5 * size * size : bound * (size - (T)0.5 * bound);
 }
+TT_FN T OF(tt_smooth_l1_between)(T a, T b, T bound) { return OF(tt_smooth_l1)(a - b, bound); }
+TT_FN T OF(tt_huber_between)(T a, T b, T bound) { return OF(tt_huber)(a - b, bound); }
 TT_FN T OF(tt_smooth_l1_backward)(T g, T d, T bound) {
     return g * (d <= -bound ? (T)-1 : d >= bound ? (T)1 : d / bound);
 }

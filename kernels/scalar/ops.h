@@ -55,7 +55,7 @@
     X(bitwise_and, 2, INT, SAME, 1, 2) X(bitwise_or, 2, INT, SAME, 1, 2) X(bitwise_xor, 2, INT, SAME, 1, 2)     \
     X(bitwise_left_shift, 2, INTS, SAME, 1, 2) X(bitwise_right_shift, 2, INTS, SAME, 1, 2)                      \
     X(gcd, 2, INTS, SAME, 40, 200) X(lcm, 2, INTS, SAME, 42, 220) X(logaddexp2, 2, REAL, SAME, 48, 140)         \
-    X(ldexp, 2, FLT, SAME, 17, 60)                                                                              \
+    X(ldexp, 2, FLT, SAME, 17, 60) X(squared_difference, 2, REAL, SAME, 2, 2)                                   \
     /* kernels of derivatives: (gradient, saved value) */                                                       \
     X(relu_backward, 2, NUM, SAME, 2, 2) X(sigmoid_backward, 2, FLT, SAME, 3, 2)                                \
     X(tanh_backward, 2, FLT, SAME, 3, 2) X(silu_backward, 2, FLT, SAME, 26, 43)                                 \
@@ -64,7 +64,9 @@
     X(where, 3, ALL, SELECT, 0, 2) X(clamp, 3, NUM, SAME, 2, 2) X(lerp, 3, REAL, SAME, 3, 2)                    \
     X(addcmul, 3, NUM, SAME, 3, 2) X(addcdiv, 3, REAL, SAME, 3, 2) X(masked_scale, 3, REAL, SELECT, 1, 2)       \
     /* kernels of derivatives: (gradient, difference, bound) */                                                 \
-    X(smooth_l1_backward, 3, REAL, SAME, 4, 2) X(huber_backward, 3, REAL, SAME, 3, 2)
+    X(smooth_l1_backward, 3, REAL, SAME, 4, 2) X(huber_backward, 3, REAL, SAME, 3, 2)           \
+    X(smooth_l1_between, 3, REAL, SAME, 6, 2) X(huber_between, 3, REAL, SAME, 6, 2)                             \
+    X(squared_difference_backward, 3, REAL, SAME, 3, 2)
 /* Those of scalar/special.h. They are computed in float64 and one by one: loops are compiled once, not for each instruction
  * set, and generated code includes that header only for these. */
 #define TT_SPECIAL_OPS(X)                                                                                       \

@@ -71,6 +71,7 @@ for _name, _symbol in zip(
     BINARY[_name] += [f"{{x}} {_symbol} {{y}}", f"{{y}} {_symbol} {{x}}"]
 BINARY["smooth_l1"] = ["F.smooth_l1_loss({x}, {y}, reduction='none', beta=0.75)"]
 BINARY["huber"] = ["F.huber_loss({x}, {y}, reduction='none', delta=1.5)"]
+BINARY["squared_difference"] = ["F.mse_loss({x}, {y}, reduction='none')"]
 BINARY["trunc_divide"] = ["torch.div({x}, {y}, rounding_mode='trunc')"]
 BINARY["add"] += ["torch.add({x}, {y}, alpha=2)", "{x}.add({y}, alpha=0.5)"]
 BINARY["sub"] += ["torch.sub({x}, {y}, alpha=3)", "torch.rsub({x}, {y})"]
@@ -90,8 +91,10 @@ TERNARY = {
     "addcmul": ["torch.addcmul({x}, {y}, {z})", "torch.addcmul({x}, {y}, {z}, value=0.5)"],
     "addcdiv": ["torch.addcdiv({x}, {y}, {z})", "torch.addcdiv({x}, {y}, {z}, value=-2.0)"],
 }
-# What other operators are computed by: derivatives, and the power 3.
-HIDDEN = {"cube", "masked_scale"} | {op.name for op in ELEMENTWISE if op.name.endswith(("_backward", "_slope"))}
+# What other operators are computed by: derivatives, losses without one, and the power 3.
+HIDDEN = {"cube", "masked_scale", "smooth_l1_between", "huber_between"} | {
+    op.name for op in ELEMENTWISE if op.name.endswith(("_backward", "_slope"))
+}
 
 CASTS = (
     *(f"{{x}}.to(torch.{name})" for name in DTYPES),

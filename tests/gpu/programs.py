@@ -167,7 +167,7 @@ class_total = class_loss
 
 
 def rowsort():
-    _ = empty(50, 60).sort(1), empty(9, 9, dtype=tt.int64).argsort(0, descending=True)
+    _ = empty(50, 60).sort(1), empty(9, 900).sort(1), empty(9, 4000, dtype=tt.int64).argsort(1, descending=True)
 
 
 def sorted():
@@ -269,6 +269,14 @@ def batch_norm():
 
 
 batch_running = batch_sums = batch_norm
+
+
+def grid_sample():
+    for dtype in (tt.float32, tt.bfloat16):
+        x, grid = empty(2, 3, 9, 12, dtype=dtype).requires_grad_(), empty(2, 4, 5, 2, dtype=dtype).requires_grad_()
+        F.grid_sample(x, grid, align_corners=True).sum().backward()
+        F.grid_sample(x, grid, "bicubic", "reflection").sum().backward()
+    F.grid_sample(empty(2, 3, 9, 5, 4), empty(2, 4, 5, 6, 3), "nearest", "border")
 
 
 def sparse():

@@ -2,6 +2,7 @@
 GPU half types are also computed by cuDNN."""
 
 import contextlib
+import itertools
 import math
 
 import pytest
@@ -57,15 +58,18 @@ def compare(shape, dtype, keywords, backend):
 
 
 @pytest.mark.parametrize("mask", MASKS)
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_tiles_compute_the_composition(shape, mask):
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16"])  # one without tensor cores, and one with
+def test_tiles_compute_the_composition(dtype, mask):
     tt.manual_seed(1)
-    compare(shape, "float32", MASKS[mask](*shape[3:5]), SDPBackend.EFFICIENT_ATTENTION)
+    compare(SHAPES[0], dtype, MASKS[mask](*SHAPES[0][3:5]), SDPBackend.EFFICIENT_ATTENTION)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16"])
-@pytest.mark.parametrize("shape", [SHAPES[0], *WIDE], ids=str)
-def test_of_other_dtypes(shape, dtype):
+@pytest.mark.parametrize(
+    "dtype, shape",
+    [*(("float32", shape) for shape in SHAPES), *itertools.product(("float16", "float64"), WIDE)],
+    ids=str,
+)
+def test_of_shapes(shape, dtype):
     compare(shape, dtype, {"is_causal": True}, SDPBackend.EFFICIENT_ATTENTION)
 
 
@@ -166,4 +170,17 @@ def test_chosen_backends():
 def test_by_cudnn(shape, dtype, causal, gpu):
     if isinstance(gpu, emulator.Emulator):
         pytest.skip("needs a GPU")
-    compare(shape, dtype, {"is_causal": causal}, SDPBackend.CUDNN_ATTENTION)
+    for deterministic in (True, False):
+        with tt.backends.cudnn.flags(enabled=True, deterministic=deterministic):
+            compare(shape, dtype, {"is_causal": causal}, SDPBackend.CUDNN_ATTENTION)
+
+
+def test_half_types_in_a_graph():
+    q = tt.randn(1, 2, 128, 64, device="cuda").half()
+    wanted = attend(q, q, q, is_causal=True)
+    graph, twice = tt.cuda.CUDAGraph(), q * 2
+    with tt.cuda.graph(graph):
+        out = attend(twice, twice, twice, is_causal=True)
+    twice.copy_(q)
+    graph.replay()
+    assert tt.equal(out, wanted)

@@ -121,9 +121,16 @@ def test_plans_are_chosen_once(fake):
 
 def test_plans_do_not_pile_up(fake, monkeypatch):
     monkeypatch.setattr(cudnn, "_PLANS", 3)
+    monkeypatch.setattr(cudnn, "_graphs", [])
+    monkeypatch.setattr(cudnn, "_retired", [])
     for n in range(1, 9):
         convolve(n)
-        assert len(cudnn._handles[0].plans) <= 3
+        assert len(cudnn._handles[0].plans) <= 3 and not cudnn._retired
+    there = len(cudnn._handles[0].plans)
+    cudnn.expect_graphs()
+    for n in range(1, 9):
+        convolve(n)
+    assert len(cudnn._retired) + len(cudnn._handles[0].plans) == there + 8
 
 
 def test_results_are_the_same_in_every_run_unless_allowed_otherwise(fake, monkeypatch):
@@ -210,6 +217,10 @@ def test_settings_have_types():
         settings.benchmark = 1
     with settings.flags(enabled=True, benchmark=True, allow_tf32=False):
         assert settings.benchmark and not settings.deterministic
+    with settings.flags(fp32_precision="ieee"):
+        assert not settings.allow_tf32 and not settings.enabled
+    with pytest.raises(RuntimeError, match="fp32_precision must be one of none, ieee, tf32"):
+        settings.set_flags(_fp32_precision="half")
     assert settings.set_flags() == before == (True, False, 10, True, False)
 
 
@@ -257,3 +268,9 @@ def test_on_other_streams(gpu):
             made.append(F.conv2d(x, w))
         tt.cuda.current_stream().wait_stream(stream)
     assert all(bool((y == want).all()) for y in made)
+
+
+def test_convolutions_of_two_devices_are_refused(gpu):
+    x, w = tt.ones(1, 2, 5, device="cuda"), tt.ones(3, 2, 2, device="cuda")
+    with pytest.raises(RuntimeError, match="convolution: .*on the same device"):
+        tt.conv1d(x, w.cpu())

@@ -1,5 +1,5 @@
 """Decompositions on a device: by the kernels for small matrices and, in their stead, by the libraries (of which the
-emulated device has a stand-in), beside the CPU's. Each operator with its derivatives: tests/test_ops.py --device cuda."""
+emulated device has a stand-in), beside the CPU's. Each operator with its derivatives: test_ops.py --device cuda."""
 
 import pytest
 import tinytorch as tt

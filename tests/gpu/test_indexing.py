@@ -245,6 +245,28 @@ def test_sort(shape, dtype):
     agree(lambda x: tuple(x.mode(-1)), x)
 
 
+def keys(kind, *shape):
+    if kind == "zeros":
+        return floats(*shape) * (numbers(2, *shape) - 0.5).sign() * 0
+    if kind == "long":
+        return numbers(1 << 60, *shape) * (numbers(2, *shape) * 2 - 1)
+    if kind == "nan":
+        return tt.where(numbers(3, *shape) == 0, tt.tensor(float("nan")), rounded(*shape))
+    return numbers(kind, *shape)
+
+
+@pytest.mark.parametrize("kind", [5, 200_000, "long", "zeros", "nan"])
+@pytest.mark.parametrize("shape", [(200,), (3, 900), (2, 4096), (30_000,), (3, 9000)])
+def test_order_of_all_kinds_of_keys(either_order, kind, shape):
+    """Bytes that all keys share, ties, both zeros: in a block's registers and shared memory, and by several blocks."""
+    x = keys(kind, *shape)
+    agree(lambda x: tuple(x.sort(-1, stable=True)), x)
+    agree(lambda x: tuple(x.sort(-1, descending=True)), x)
+    agree(lambda x: tuple(x.topk(40)), x)
+    agree(lambda x: tuple(x.median(-1)), x)
+    agree(lambda x: tuple(x.kthvalue(33)), x)
+
+
 def test_sort_along_strides():
     agree(lambda x: tuple(x.t().sort(0)), floats(3, 5000))
     agree(lambda x: x.argsort(1), floats(4, 33, 5))
@@ -255,6 +277,8 @@ def test_unique(either_order, size):
     agree(lambda x: x.unique(return_inverse=True, return_counts=True), rounded(size))
     agree(lambda x: x.unique(dim=0, return_inverse=True, return_counts=True), rounded(size, 2, dtype=tt.float16))
     agree(lambda x: x.unique_consecutive(return_inverse=True, return_counts=True), numbers(3, size))
+    for x in (rounded(size), numbers(3, size), -floats(size) * 0, rounded(size, dtype=tt.float16)):
+        agree(lambda x: (x.unique(), x.unique_consecutive()), x)
 
 
 # Counting and searching.
@@ -270,6 +294,7 @@ def test_counts(either_order):
     x = numbers(50, 9000)
     agree(lambda x: tt.bincount(x, minlength=60), x)
     agree(lambda x, w: tt.bincount(x, w), x, floats(9000))
+    agree(lambda x: tt.bincount(x), numbers(70_000, 90_000))
     agree(lambda x: tt.histc(x), floats(9000))
     agree(lambda x: tt.histc(x, 30, -5, 20), floats(900, dtype=tt.float64))
     agree(lambda x: nn.functional.one_hot(x), x)

@@ -3,6 +3,7 @@ which operators and dtypes there are is the business of the operators' table."""
 
 import threading
 
+import numpy as np
 import pytest
 
 import tinytorch
@@ -290,12 +291,25 @@ def test_scans(gpu, shape, dim):
     compare(lambda x: (x.cumsum(dim), *x.cummax(dim)), numbers(*shape))
 
 
-@pytest.mark.parametrize("shape", [(40_000,), (2, 540_001), (70_000, 3)])
+@pytest.mark.parametrize("shape", [(40_000,), (2, 540_001), (70_000, 3), (1_200_000,), (1_100_000, 1, 2)])
 def test_long_scans(gpu, shape):
-    """What the blocks gave is brought together by a thread block."""
+    """On all levels of blocks, and from both sides: as thread blocks look back, and as one brings totals together."""
     x, dim = numbers(*shape), len(shape) - 1 if shape[-1] > 3 else 0
-    compare(lambda x: (x.cumsum(dim), *x.cummax(dim), x.flip(dim).cumsum(dim)), x)
+    compare(lambda x: (x.cumsum(dim), *x.cummax(dim), x.flip(dim).cumsum(dim), x.logcumsumexp(dim)), x)
     compare(lambda x: x.cumsum(dim), x.half() / 8)
+    if len(shape) == 1:
+        compare(lambda x: (x.cumprod(0), x.double().logcumsumexp(0)), 1 + x / 1000)
+        compare(lambda x: tinytorch.complex(x, -x).cumsum(0), x)
+
+
+def test_scans_of_logarithms_at_the_ends_of_the_range(gpu):
+    inf, nan = float("inf"), float("nan")
+    x = tinytorch.tensor([-0.0] + [-inf] * 50 + [-1e9, 0, -1e9, 3, inf, 3, nan] + [2.0] * 2000)
+    for y in (x, x[1:51], x[1:56], x[51:55].repeat(40)):
+        compare(lambda y: y.logcumsumexp(0), y)
+        with np.errstate(invalid="ignore"):
+            expected = np.logaddexp.accumulate(y.double().numpy())
+        np.testing.assert_allclose(y.logcumsumexp(0), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", [tinytorch.float16, tinytorch.float32, tinytorch.int64])

@@ -124,7 +124,6 @@ OPS = (
         of_spread("matrix_rank"),
         grad=False,
     ),
-    Op("pinverse", FULL, call=lambda m, A: m.pinverse(spread(m, A)), dtypes=LAPACK),
     Op("frobenius_norm", (S(T(2, 3), 1), S(T(2, 3), (0, 1), keepdim=True)), dtypes=LAPACK, composite=True),
     Op(
         "nuclear_norm",
@@ -139,6 +138,7 @@ OPS = (
         dtypes=FLOATS,
         composite=True,
     ),
+    Op("pinverse", FULL, call=lambda m, A: m.pinverse(spread(m, A)), dtypes=LAPACK),
     lapack(
         "lstsq",
         tuple(S(T(*a), T(*b), driver=driver) for a, b in SYSTEMS for driver in ("gelsy", "gelsd", "gelss"))

@@ -1,12 +1,15 @@
-"""cuDNN: how convolutions of CUDA devices are computed. Follows ``torch.backends.cudnn``, but for two settings that
-follow the rest of tinytorch: results are the same in every run (``deterministic`` is True), and float32's are
-float32's (``allow_tf32`` is False).
+"""cuDNN: how convolutions and attention of CUDA devices are computed. Follows ``torch.backends.cudnn``, but for two
+settings that follow the rest of tinytorch: results are the same in every run (``deterministic`` is True), and float32's
+are float32's (``allow_tf32`` is False).
 
 - ``enabled``: use it; without it convolutions are computed by a plain kernel, which is slow.
 - ``benchmark``: time the plans for each new problem, and keep the fastest; otherwise the library's guess is taken.
 - ``benchmark_limit``: how many of them; 0: all.
-- ``deterministic``: only plans whose results are the same in every run.
+- ``deterministic``: only plans whose results are the same in every run; of attention, whose derivative it has none for,
+  a kernel of ours computes that.
 - ``allow_tf32``: round float32 operands to 10 bits of mantissa, for tensor cores.
+
+Recurrent layers are products of matrices: for them the settings of ``backends.cuda.matmul`` hold.
 """
 
 from __future__ import annotations
@@ -63,36 +66,48 @@ def is_acceptable(tensor) -> bool:
     return enabled and tensor.is_cuda and tensor.is_floating_point() and is_available()
 
 
-def set_flags(_enabled=None, _benchmark=None, _benchmark_limit=None, _deterministic=None, _allow_tf32=None) -> tuple:
-    """Changes the settings that are given; the former values of all. Follows ``torch.backends.cudnn.set_flags``.
+_PRECISIONS = {"none": None, "ieee": False, "tf32": True}  # and what allow_tf32 becomes
+
+
+def set_flags(
+    _enabled=None, _benchmark=None, _benchmark_limit=None, _deterministic=None, _allow_tf32=None, _fp32_precision="none"
+) -> tuple:
+    """Changes the settings that are given; the former values of all but the last, which is another word for
+    ``allow_tf32``: "ieee" or "tf32". Follows ``torch.backends.cudnn.set_flags``.
 
     Raises:
         TypeError: a value is of the wrong type
+        RuntimeError: there is no such precision
     """
     module = sys.modules[__name__]
-    before = tuple(getattr(module, name) for name in ("enabled", "benchmark", "benchmark_limit", "deterministic"))
-    before += (module.allow_tf32,)
-    given = {
-        "enabled": _enabled,
-        "benchmark": _benchmark,
-        "benchmark_limit": _benchmark_limit,
-        "deterministic": _deterministic,
-        "allow_tf32": _allow_tf32,
-    }
-    for name, value in given.items():
+    if _fp32_precision not in _PRECISIONS:
+        raise RuntimeError(f"backends.cudnn: fp32_precision must be one of {', '.join(_PRECISIONS)}")
+    if _PRECISIONS[_fp32_precision] is not None:
+        _allow_tf32 = _PRECISIONS[_fp32_precision]
+    given = _enabled, _benchmark, _benchmark_limit, _deterministic, _allow_tf32
+    before = tuple(getattr(module, name) for name in _SETTINGS)
+    for name, value in zip(_SETTINGS, given, strict=True):
         if value is not None:
             setattr(module, name, value)
     return before
 
 
 @contextlib.contextmanager
-def flags(enabled=False, benchmark=False, benchmark_limit=10, deterministic=False, allow_tf32=True) -> Iterator[None]:
+def flags(
+    enabled=False,
+    benchmark=False,
+    benchmark_limit=10,
+    deterministic=False,
+    allow_tf32=True,
+    fp32_precision="none",
+) -> Iterator[None]:
     """Inside, the settings are these. Follows ``torch.backends.cudnn.flags``, defaults included.
 
     Raises:
         TypeError: a value is of the wrong type
+        RuntimeError: there is no such precision
     """
-    before = set_flags(enabled, benchmark, benchmark_limit, deterministic, allow_tf32)
+    before = set_flags(enabled, benchmark, benchmark_limit, deterministic, allow_tf32, fp32_precision)
     try:
         yield
     finally:

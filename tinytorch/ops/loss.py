@@ -9,6 +9,7 @@ from ..backends.cpu import ffi, lib
 from ..tensor import Tensor
 from .activation import _hardtanh, floating
 from .declare import binary, function, primitive, real_only, refuse, ternary, without_history
+from .declare.arguments import requires
 from .activation import relu as _relu
 from .pointwise import _where as where
 from .pointwise_activation import _logsigmoid
@@ -59,6 +60,18 @@ def _same_size(op, input, target):
         )
 
 
+ternary("squared_difference_backward", params=("g", "a", "b"), doc="g 2 (a - b).")
+_squared_difference = binary(
+    "squared_difference",
+    lambda g, a, b: g * (2 * (a - b)),
+    lambda g, a, b: -(g * (2 * (a - b))),
+    title="MseLossBackward0",
+    first_order={"a": without_history("squared_difference_backward", "g", "a", "b")},
+    public=False,
+    doc="(a - b)^2.",
+)
+
+
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
     """(input - target)^2. Follows ``torch.nn.functional.mse_loss``.
 
@@ -74,8 +87,7 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
         floating("mse_loss", input)
         reduction = legacy(reduction, size_average, reduce)
         _same_size("mse_loss", input, target)
-        losses = (input - target).square()
-        return _weighted(losses, weight, reduction)
+        return _weighted(_squared_difference(input, target), weight, reduction)
     except Exception as exc:
         refuse(exc)
         raise
@@ -109,6 +121,9 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
 # derivative is asked.
 ternary("smooth_l1_backward", params=("g", "a", "b"), doc="g a / b, a / b within [-1, 1].")
 ternary("huber_backward", params=("g", "a", "b"), doc="g a, a within [-b, b].")
+# Where no derivative is asked, the difference is not made apart, unless it would be rounded to a half type.
+_smooth_l1_between = ternary("smooth_l1_between", params=("a", "b", "bound"), doc="smooth_l1 of a - b.")
+_huber_between = ternary("huber_between", params=("a", "b", "bound"), doc="huber of a - b.")
 _smooth_l1 = binary(
     "smooth_l1",
     lambda g, a, b: g * _hardtanh(a / b, -1, 1),
@@ -125,6 +140,10 @@ _huber = binary(
     public=False,
     doc="a^2 / 2 where |a| is below b, else b (|a| - b / 2).",
 )
+
+
+def _apart(input, target):
+    return requires(input, target) or min(input.dtype.itemsize, target.dtype.itemsize) < 4
 
 
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
@@ -144,8 +163,13 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     _same_size("smooth_l1_loss", input, target)
     if beta < 0:
         raise RuntimeError(f"smooth_l1_loss does not support negative values for beta, got {beta}")
-    d = input - target
-    return reduce_losses(d.abs() if beta == 0 else _smooth_l1(d, beta), reduction)
+    if beta == 0:
+        losses = (input - target).abs()
+    elif _apart(input, target):
+        losses = _smooth_l1(input - target, beta)
+    else:
+        losses = _smooth_l1_between(input, target, beta)
+    return reduce_losses(losses, reduction)
 
 
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
@@ -167,7 +191,9 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     if delta <= 0:
         raise RuntimeError(f"huber_loss does not support non-positive values for delta, got {delta}")
     _same_size("huber_loss", input, target)
-    return _weighted(_huber(input - target, delta), weight, reduction)
+    apart = _apart(input, target)
+    losses = _huber(input - target, delta) if apart else _huber_between(input, target, delta)
+    return _weighted(losses, weight, reduction)
 
 
 # Probabilities.

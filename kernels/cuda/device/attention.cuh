@@ -1,8 +1,8 @@
 /* Attention: the result, and the logarithm of each row's sum of exponentials. A thread block has a block of queries, and
  * walks over the keys with each row's largest score and sum so far. */
 #pragma once
-#define TT_R TT_ATTENTION_R_FORWARD(TT_TENSOR, TT_E, TT_V, TT_SIZE)
-#define TT_C TT_ATTENTION_C_FORWARD(TT_TENSOR, TT_E, TT_V, TT_SIZE)
+#define TT_R TT_ATTENTION_R_FORWARD(TT_TENSOR, TT_SPLIT, TT_E, TT_V, TT_SIZE)
+#define TT_C TT_ATTENTION_C_FORWARD(TT_TENSOR, TT_SPLIT, TT_E, TT_V, TT_SIZE)
 #include "cuda/device/attention_tile.cuh"
 
 struct state {
@@ -64,9 +64,9 @@ extern "C" __global__ void __launch_bounds__(TT_THREADS) tt_kernel(const __grid_
         mask<false>(p, t, n, head, first, i * TT_COLS, s);
         exponentials(x, s);
 #if TT_VARIANT & TT_ATTENTION_DROPS
-        each<false>(t, first, i * TT_COLS, [&](int r, int c, int row, int col) {
-            s[r][c] *= factor_of(p, stream, (n * p.heads + head) * p.rows + row, col);
-        });
+        draw_rows(
+            p, stream, t, [&](int r) { return ((n * p.heads + head) * p.rows + first + r) * p.keys + i * TT_COLS; },
+            [&](int r, int c, number factor) { s[r][c] *= factor; });
 #endif
         product<TT_V>(t, weights, s, value + stage * of_value, x.out);
     });

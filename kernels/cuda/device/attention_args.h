@@ -17,16 +17,22 @@
 #define TT_ATTENTION_PACK(size) ((size) == 2 ? 8 : 4)
 #define TT_ATTENTION_TENSOR (1 << 12) /* tensor cores multiply */
 
-/* A tile's rows and columns that a thread has, for widths of e and v and numbers of `size` bytes; and with tensor cores. */
+/* A tile's rows and columns that a thread has, for widths of e and v and numbers of `size` bytes; with tensor cores the
+ * tile is another one for operands that are split (attention_mma.cuh). */
 #define TT_ATTENTION_WIDER(e, v) ((e) > (v) ? (e) : (v))
-#define TT_ATTENTION_R_FORWARD(tensor, e, v, size) ((tensor) ? ((v) <= 128 ? 4 : 2) : ((v) <= 64 ? 32 : 16) / (size))
-#define TT_ATTENTION_C_FORWARD(tensor, e, v, size)                                                                     \
-    ((tensor) ? (TT_ATTENTION_WIDER(e, v) <= 64 ? 16 : 8) : (TT_ATTENTION_WIDER(e, v) <= 64 ? 32 : 16) / (size))
-#define TT_ATTENTION_R_QUERY(tensor, e, v, size) ((tensor) ? ((e) <= 64 ? 4 : 2) : ((e) <= 64 ? 32 : 16) / (size))
-#define TT_ATTENTION_C_QUERY(tensor, e, v, size) ((tensor) ? 8 : 16 / (size))
-#define TT_ATTENTION_R_KEY(tensor, e, v, size)                                                                         \
-    ((tensor) ? (TT_ATTENTION_WIDER(e, v) <= 64 ? 4 : 2) : (TT_ATTENTION_WIDER(e, v) <= 128 ? 16 : 8) / (size))
-#define TT_ATTENTION_C_KEY(tensor, e, v, size) ((tensor) ? 8 : (TT_ATTENTION_WIDER(e, v) <= 64 ? 32 : 16) / (size))
+#define TT_ATTENTION_R_FORWARD(tensor, split, e, v, size)                                                              \
+    ((tensor) ? ((v) <= ((split) ? 64 : 128) ? 4 : 2) : ((v) <= 64 ? 32 : 16) / (size))
+#define TT_ATTENTION_C_FORWARD(tensor, split, e, v, size)                                                              \
+    ((tensor) ? (TT_ATTENTION_WIDER(e, v) <= 64 && !(split) ? 16 : 8)                                                  \
+              : (TT_ATTENTION_WIDER(e, v) <= 64 ? 32 : 16) / (size))
+#define TT_ATTENTION_R_QUERY(tensor, split, e, v, size)                                                                \
+    ((tensor) ? ((e) <= 64 ? 4 : 2) : ((e) <= 64 ? 32 : 16) / (size))
+#define TT_ATTENTION_C_QUERY(tensor, split, e, v, size) ((tensor) ? 8 : 16 / (size))
+#define TT_ATTENTION_R_KEY(tensor, split, e, v, size)                                                                  \
+    ((tensor) ? (TT_ATTENTION_WIDER(e, v) <= 64 && !(split) ? 4 : 2)                                                   \
+              : (TT_ATTENTION_WIDER(e, v) <= 128 ? 16 : 8) / (size))
+#define TT_ATTENTION_C_KEY(tensor, split, e, v, size)                                                                  \
+    ((tensor) ? 8 : (TT_ATTENTION_WIDER(e, v) <= 64 ? 32 : 16) / (size))
 #define TT_ATTENTION_TENSOR_KEYS 128 /* the widest heads of which tensor cores find the keys' derivative */
 
 /* Lanes that share a row; in shared memory: tiles of columns at a time, numbers behind a row, so that neighbouring rows lie

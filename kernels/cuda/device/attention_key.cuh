@@ -1,8 +1,8 @@
 /* Attention's derivatives by keys and values. A thread block has a block of keys, and walks over the queries of the heads
  * that it serves. */
 #pragma once
-#define TT_R TT_ATTENTION_R_KEY(TT_TENSOR, TT_E, TT_V, TT_SIZE)
-#define TT_C TT_ATTENTION_C_KEY(TT_TENSOR, TT_E, TT_V, TT_SIZE)
+#define TT_R TT_ATTENTION_R_KEY(TT_TENSOR, TT_SPLIT, TT_E, TT_V, TT_SIZE)
+#define TT_C TT_ATTENTION_C_KEY(TT_TENSOR, TT_SPLIT, TT_E, TT_V, TT_SIZE)
 #include "cuda/device/attention_tile.cuh"
 
 extern "C" __global__ void __launch_bounds__(TT_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
@@ -48,15 +48,19 @@ extern "C" __global__ void __launch_bounds__(TT_THREADS) tt_kernel(const __grid_
         scores<TT_V>(t, value, g + stage * of_g, dp);
         mask<true>(p, t, n, head, first, q, s);
         number kept[TT_R][TT_C];
-        each<true>(t, first, q, [&](int r, int c, int row, int col) {
-            s[r][c] = exponential(s[r][c] - lse[c]);
 #if TT_VARIANT & TT_ATTENTION_DROPS
-            const number factor = factor_of(p, stream, at + row, col);
-            kept[r][c] = s[r][c] * factor;
-            dp[r][c] *= factor;
+#pragma unroll
+        for (int j = 0; j < TT_C; j++)
+            draw<TT_R, 16 / TT_STEP>(
+                p, stream, (at + q + column<TT_SCORES>(t, j)) * p.keys + first + t.row,
+                [&](int r) { return TT_STEP * r; },
+                [&](int r, number factor) { dp[r][j] *= factor, kept[r][j] = factor; });
 #else
-            kept[r][c] = s[r][c];
+        each<true>(t, first, q, [&](int r, int c, int, int) { kept[r][c] = 1; });
 #endif
+        each<true>(t, first, q, [&](int r, int c, int, int) {
+            s[r][c] = exponential(s[r][c] - lse[c]);
+            kept[r][c] *= s[r][c];
             s[r][c] *= dp[r][c] - delta[c];
         });
         product<TT_V>(t, weights, kept, g + stage * of_g, of_value);

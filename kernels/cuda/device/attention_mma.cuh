@@ -7,7 +7,7 @@
 #define TT_SCORES 2 /* neighbours of a thread's columns of scores, and of a result */
 #define TT_PIECE 2
 #define TT_DEPTH (2 * TT_PACK) /* of a product of two blocks */
-#define TT_SPLIT TT_IS(TT_D0, f32)
+#define TT_UNROLLED (TT_SPLIT ? 2 : 16)
 typedef stored_type shared_type;
 typedef tt_pack<uint32_t, 4> fragment; /* what a lane has of a left block, or of two right ones */
 
@@ -131,11 +131,6 @@ static TT_DEVICE operand split(const fragment &f) {
     }
     return o;
 }
-static TT_DEVICE void multiply(float &c0, float &c1, float &c2, float &c3, const operand &a, const operand &b, int h) {
-    multiply(c0, c1, c2, c3, a.small, b.large.at[2 * h], b.large.at[2 * h + 1]);
-    multiply(c0, c1, c2, c3, a.large, b.small.at[2 * h], b.small.at[2 * h + 1]);
-    multiply(c0, c1, c2, c3, a.large, b.large.at[2 * h], b.large.at[2 * h + 1]);
-}
 /* Weights as a left block: of the depth the order is another one, */
 static TT_DEVICE operand left(const number (&s)[TT_R][TT_C], int m, int k) {
     fragment f;
@@ -157,10 +152,6 @@ template <int stride> static TT_DEVICE operand right(const stored_type *x) {
 #else
 typedef fragment operand;
 static TT_DEVICE fragment split(const fragment &f) { return f; }
-static TT_DEVICE void multiply(float &c0, float &c1, float &c2, float &c3, const fragment &a, const fragment &b,
-                               int h) {
-    multiply(c0, c1, c2, c3, a, b.at[2 * h], b.at[2 * h + 1]);
-}
 /* Weights as a left block, and two right blocks of what they are multiplied by. */
 static TT_DEVICE fragment left(const number (&s)[TT_R][TT_C], int m, int k) {
     fragment f;
@@ -181,8 +172,9 @@ template <int rows, int padded>
 static TT_DEVICE void load(stored_type *to, const stored_type *from, int64_t step, int first, int end, int width) {
     const int packs = padded / TT_PACK;
 #pragma unroll
-    for (int u = 0; u < rows * packs / TT_THREADS; u++) {
+    for (int u = 0; u < (rows * packs + TT_THREADS - 1) / TT_THREADS; u++) {
         const int at = u * TT_THREADS + threadIdx.x, r = at / packs, c = at % packs * TT_PACK;
+        if (rows * packs % TT_THREADS && r >= rows) break;
         stored_type *const place = to + r * TT_STRIDE(padded) + c;
         const bool inside = first + r < end;
         const stored_type *const x = from + (inside ? (first + r) * step + c : 0);
@@ -199,13 +191,42 @@ static TT_DEVICE void load(stored_type *to, const stored_type *from, int64_t ste
 
 static TT_DEVICE number loaded(const stored_type *x) { return TT_CONVERT(TT_D0, TT_D1, *x); }
 
-/* c (two neighbouring rows of 8, of the columns from j on) += a b */
-template <int columns>
-static TT_DEVICE void add_product(number (&c)[TT_R][columns], int m, int j, const operand &a, const operand &b) {
+/* Of the thread's rows and the columns from the j-th on: c += a b, where b are n pairs of right blocks. Of float32 the small
+ * parts come first. With `apart` the unit, which rounds towards 0, adds up the parts of one product alone: that is for
+ * sums of many. */
+template <bool apart, int n, int columns>
+static TT_DEVICE void add_products(number (&c)[TT_R][columns], int j, const operand (&a)[TT_R / 2],
+                                   const operand (&b)[n]) {
+#if TT_SPLIT
+    float s[TT_R / 2][2 * n][4];
 #pragma unroll
-    for (int h = 0; h < 2; h++)
-        multiply(c[2 * m][j + 2 * h], c[2 * m][j + 2 * h + 1], c[2 * m + 1][j + 2 * h], c[2 * m + 1][j + 2 * h + 1], a,
-                 b, h);
+    for (int part = 0; part < 3; part++)
+#pragma unroll
+        for (int m = 0; m < TT_R / 2; m++)
+#pragma unroll
+            for (int h = 0; h < 2 * n; h++) {
+                const fragment &left = part == 0 ? a[m].small : a[m].large;
+                const fragment &right = part == 1 ? b[h / 2].small : b[h / 2].large;
+                float(&to)[4] = s[m][h];
+                if (part == 0)
+#pragma unroll
+                    for (int k = 0; k < 4; k++) to[k] = apart ? 0 : c[2 * m + k / 2][j + 2 * h + k % 2];
+                multiply(to[0], to[1], to[2], to[3], left, right.at[h % 2 * 2], right.at[h % 2 * 2 + 1]);
+                if (part == 2)
+#pragma unroll
+                    for (int k = 0; k < 4; k++) {
+                        number &sum = c[2 * m + k / 2][j + 2 * h + k % 2];
+                        sum = apart ? sum + to[k] : to[k];
+                    }
+            }
+#else
+#pragma unroll
+    for (int m = 0; m < TT_R / 2; m++)
+#pragma unroll
+        for (int h = 0; h < 2 * n; h++)
+            multiply(c[2 * m][j + 2 * h], c[2 * m][j + 2 * h + 1], c[2 * m + 1][j + 2 * h], c[2 * m + 1][j + 2 * h + 1],
+                     a[m], b[h / 2].at[h % 2 * 2], b[h / 2].at[h % 2 * 2 + 1]);
+#endif
 }
 
 /* s = the products of the warp's rows of a and the rows of b */
@@ -215,16 +236,16 @@ static TT_DEVICE void scores(const place &t, const stored_type *a, const stored_
     a += (warp * 8 * TT_R + (lane & 15)) * TT_STRIDE(padded) + lane / 16 * TT_PACK;
     b += ((lane & 7) + lane / 16 * 8) * TT_STRIDE(padded) + (lane / 8 & 1) * TT_PACK;
     clear(s);
-#pragma unroll
+#pragma unroll TT_UNROLLED
     for (int d = 0; d < padded; d += TT_DEPTH) {
-        operand x[TT_R / 2];
+        operand x[TT_R / 2], y[2];
 #pragma unroll
         for (int m = 0; m < TT_R / 2; m++) x[m] = split(blocks(a + 16 * m * TT_STRIDE(padded) + d));
 #pragma unroll
-        for (int j = 0; j < TT_C; j += 4) { /* 16 columns */
-            const operand y = split(blocks(b + 4 * j * TT_STRIDE(padded) + d));
+        for (int j = 0; j < TT_C; j += 8) { /* 32 columns */
 #pragma unroll
-            for (int m = 0; m < TT_R / 2; m++) add_product(s, m, j, x[m], y);
+            for (int k = 0; k < 2; k++) y[k] = split(blocks(b + 4 * (j + 4 * k) * TT_STRIDE(padded) + d));
+            add_products<false>(s, j, x, y);
         }
     }
 }
@@ -234,15 +255,16 @@ template <int padded>
 static TT_DEVICE void product(const place &t, stored_type *, const number (&s)[TT_R][TT_C], const stored_type *x,
                               number (&to)[TT_R][padded / TT_GROUP]) {
 #pragma unroll
-    for (int k = 0; k < TT_C; k += TT_DEPTH / TT_GROUP) {
-        operand w[TT_R / 2];
+    for (int j = 0; j < TT_C; j += TT_DEPTH / TT_GROUP) {
+        operand w[TT_R / 2], y[2];
 #pragma unroll
-        for (int m = 0; m < TT_R / 2; m++) w[m] = left(s, m, k);
+        for (int m = 0; m < TT_R / 2; m++) w[m] = left(s, m, j);
 #pragma unroll
-        for (int c = 0; c < padded / 4; c += 4) { /* 16 columns */
-            const operand y = right<TT_STRIDE(padded)>(x + 4 * k * TT_STRIDE(padded) + 4 * c);
+        for (int c = 0; c < padded / 4; c += 8) { /* 32 columns */
 #pragma unroll
-            for (int m = 0; m < TT_R / 2; m++) add_product(to, m, c, w[m], y);
+            for (int k = 0; k < 2; k++)
+                y[k] = right<TT_STRIDE(padded)>(x + 4 * j * TT_STRIDE(padded) + 4 * (c + 4 * k));
+            add_products<true>(to, c, w, y);
         }
     }
 }

@@ -1,7 +1,7 @@
 /* Attention's derivative by the queries, and of each of their rows the sum of g times out, which attention_key.cuh wants. */
 #pragma once
-#define TT_R TT_ATTENTION_R_QUERY(TT_TENSOR, TT_E, TT_V, TT_SIZE)
-#define TT_C TT_ATTENTION_C_QUERY(TT_TENSOR, TT_E, TT_V, TT_SIZE)
+#define TT_R TT_ATTENTION_R_QUERY(TT_TENSOR, TT_SPLIT, TT_E, TT_V, TT_SIZE)
+#define TT_C TT_ATTENTION_C_QUERY(TT_TENSOR, TT_SPLIT, TT_E, TT_V, TT_SIZE)
 #include "cuda/device/attention_tile.cuh"
 
 extern "C" __global__ void __launch_bounds__(TT_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
@@ -51,12 +51,13 @@ extern "C" __global__ void __launch_bounds__(TT_THREADS) tt_kernel(const __grid_
         scores<TT_E>(t, query, key + stage * of_key, s);
         scores<TT_V>(t, g, value + stage * of_value, dp);
         mask<false>(p, t, n, head, first, i * TT_COLS, s);
-        each<false>(t, first, i * TT_COLS, [&](int r, int c, int row, int col) {
 #if TT_VARIANT & TT_ATTENTION_DROPS
-            dp[r][c] *= factor_of(p, stream, at + row, col);
+        draw_rows(
+            p, stream, t, [&](int r) { return (at + first + r) * p.keys + i * TT_COLS; },
+            [&](int r, int c, number factor) { dp[r][c] *= factor; });
 #endif
-            s[r][c] = exponential(s[r][c] - lse[r]) * (dp[r][c] - delta[r]);
-        });
+        each<false>(t, first, i * TT_COLS,
+                    [&](int r, int c, int, int) { s[r][c] = exponential(s[r][c] - lse[r]) * (dp[r][c] - delta[r]); });
         product<TT_E>(t, slopes, s, key + stage * of_key, of_query);
     });
 

@@ -20,6 +20,11 @@ typedef TT_TYPE(TT_D1) number;
 
 #define TT_SIZE ((int)sizeof(number))
 #define TT_TENSOR (TT_VARIANT & TT_ATTENTION_TENSOR ? 1 : 0)
+#if TT_IS(TT_D0, f32)
+#define TT_SPLIT TT_TENSOR /* operands are sums: attention_mma.cuh */
+#else
+#define TT_SPLIT 0
+#endif
 #define TT_E (((TT_VARIANT >> TT_ATTENTION_WIDTH & 7) + 1) * 32)
 #define TT_V (((TT_VARIANT >> TT_ATTENTION_OUT_WIDTH & 7) + 1) * 32)
 #define TT_WARPS (1 << (TT_VARIANT >> TT_ATTENTION_WARPS & 3))
@@ -179,13 +184,36 @@ static TT_DEVICE void mask(const TT_ARGS &p, const place &t, int64_t n, int64_t 
 }
 
 #if TT_VARIANT & TT_ATTENTION_DROPS
-/* What the weight of a query and a key is multiplied by; `stream`: where the run has put it. */
-static TT_DEVICE number factor_of(const TT_ARGS &p, const tt_stream &stream, int64_t row, int key) {
-    const int64_t at = row * p.keys + key, group = at / TT_PHILOX_GROUP;
-    const int place = (int)(at % TT_PHILOX_GROUP), word = place / TT_PHILOX_LANES;
+/* f(k, what the weight is multiplied by) of weights at + offset(k) of all of them; `stream`: where the run has put it. As
+ * offset(k + per) = offset(k) + 16, a block of the stream has the numbers of several: Note [Random streams]. */
+template <int n, int per, typename O, typename F>
+static TT_DEVICE void draw(const TT_ARGS &p, const tt_stream &stream, int64_t at, O offset, F f) {
     const TT_JOIN2(tt_random_, TT_D1) r = {0, (number)p.kept, 0, 0, 0, 0, p.threshold};
-    tt_word w[4];
-    tt_words_of_lane(stream, group, place % TT_PHILOX_LANES, w);
-    return TT_JOIN2(tt_random_mask_, TT_D1)(word == 0 ? w[0] : word == 1 ? w[1] : word == 2 ? w[2] : w[3], &r);
+#pragma unroll
+    for (int first = 0; first < per && first < n; first++) {
+        const int64_t element = at + offset(first), group = element / TT_PHILOX_GROUP;
+        const int lane = (int)(element % TT_PHILOX_LANES);
+        int word = (int)(element % TT_PHILOX_GROUP) / TT_PHILOX_LANES;
+        tt_word w[4];
+        tt_words_of_lane(stream, group, lane, w);
+#pragma unroll
+        for (int k = first; k < n; k += per) {
+            f(k, TT_JOIN2(tt_random_mask_, TT_D1)(word == 0 ? w[0] : word == 1 ? w[1] : word == 2 ? w[2] : w[3], &r));
+            if (++word == 4 && k + per < n) {
+                word = 0;
+                tt_words_of_lane(stream, group + 1, lane, w);
+            }
+        }
+    }
+}
+
+/* f(i, j, factor) of the thread's scores; weights of row i of the tile begin with at(i). */
+template <typename A, typename F>
+static TT_DEVICE void draw_rows(const TT_ARGS &p, const tt_stream &stream, const place &t, A at, F f) {
+#pragma unroll
+    for (int i = 0; i < TT_R; i++)
+        draw<TT_C, 16 / TT_GROUP>(
+            p, stream, at(t.row + TT_STEP * i), [&](int j) { return column<TT_SCORES>(t, j); },
+            [&](int j, number factor) { f(i, j, factor); });
 }
 #endif

@@ -7,7 +7,7 @@
 
 extern int tt_cuda_attend(int, int, tt_attend *, void **);
 
-#define MOST_WARPS 2 /* log */
+#define WARPS 2 /* log, of most thread blocks */
 
 typedef struct {
     tt_attention_args p;
@@ -42,11 +42,12 @@ static bool in_packs(const tt_heads *h, int size) {
 
 static tile tile_of(const job *j, int kernel, bool tensor) {
     int e = j->width, v = j->out_width, size = tt_itemsizes[j->compute];
-    if (kernel == FORWARD)
-        return (tile){TT_ATTENTION_R_FORWARD(tensor, e, v, size), TT_ATTENTION_C_FORWARD(tensor, e, v, size), tensor};
-    if (kernel == QUERY)
-        return (tile){TT_ATTENTION_R_QUERY(tensor, e, v, size), TT_ATTENTION_C_QUERY(tensor, e, v, size), tensor};
-    return (tile){TT_ATTENTION_R_KEY(tensor, e, v, size), TT_ATTENTION_C_KEY(tensor, e, v, size), tensor};
+    bool split = j->dtype == TT_F32;
+#define OF(KERNEL)                                                                                                     \
+    { TT_ATTENTION_R_##KERNEL(tensor, split, e, v, size), TT_ATTENTION_C_##KERNEL(tensor, split, e, v, size), tensor }
+    const tile tiles[] = {OF(FORWARD), OF(QUERY), OF(KEY)};
+#undef OF
+    return tiles[kernel];
 }
 
 /* Rows of a warp. */
@@ -70,7 +71,8 @@ static bool run(job *j, int kernel, int64_t rows, int64_t heads) {
     bool wide = TT_ATTENTION_WIDER(j->width, j->out_width) > TT_ATTENTION_TENSOR_KEYS;
     tile t = tile_of(j, kernel, j->compute == TT_F32 && !(kernel == KEY && wide));
     if (shared_of(j, kernel, &t, 1) > room) t = tile_of(j, kernel, false);
-    int log = MOST_WARPS;
+    /* a processor is to have eight warps, in two blocks unless these have no room */
+    int log = t.tensor && 2 * shared_of(j, kernel, &t, 1 << WARPS) > room ? WARPS + 1 : WARPS;
     int64_t per = rows_of(&t);
     while (log > 0 && (shared_of(j, kernel, &t, 1 << log) > room ||
                        (rows + (per << log) - 1) / (per << log) * heads < TT_CUDA_ENOUGH))
@@ -163,7 +165,7 @@ static int by_library(const job *j, const tt_attention_work *w) {
         status = tt_cuda_attend(device, tt_cuda_stream(device), &a, tensors);
         if (status < 0) tt_fail(TT_PYTHON_ERROR, "attention could not be computed");
     }
-    if (status == 1 && w->kernel == TT_ATTENTION_LIBRARY) {
+    if (status == 1 && w->kernel == TT_ATTENTION_LIBRARY && !w->g) {
         tt_fail(TT_RUNTIME_ERROR, "scaled_dot_product_attention: No available kernel: cuDNN has none for this call");
         return -1;
     }

@@ -4,6 +4,8 @@
 #include "cuda/device/sort_args.h"
 
 #define SHORT 4096       /* elements of a row that a block sorts in shared memory */
+#define EXCHANGED 128    /* that are sorted by exchanges, not by digits */
+#define ROWSORT_ITEMS 16 /* of a thread: TT_ITEMS in rowsort.cuh */
 #define FEWEST 128       /* that are rather selected from than sorted, if no more than a quarter is wanted */
 #define SELECTED 2048    /* elements that are selected rather than sorted from a long row */
 #define SELECT_ITEMS 16  /* of a thread, in registers: TT_ITEMS in select.cuh */
@@ -13,6 +15,8 @@
 #define DESCENDING 1
 #define MAKES_KEYS 2
 enum { WHOLE, COUNT, GATHER, FINISH }; /* steps of a selection */
+#define BY_DIGITS 2 /* variants of rowsort */
+#define FEW_THREADS 4
 #define NARROW 8 /* with blocks of 64 threads */
 
 static int key_bits(int dtype) { return 8 * tt_itemsizes[dtype]; }
@@ -23,13 +27,20 @@ static int power_of_two(int64_t n) {
     return size;
 }
 
-/* A block for each row, with room for the padded ones' keys and numbers. */
-static bool by_rows(int family, tt_sort_args *p, int what, int variant, int dtype, int64_t elements, int threads) {
-    p->padded = power_of_two(elements);
-    if (!threads)
-        for (threads = 32; threads < 1024 && 2 * threads < p->padded;) threads *= 2;
-    return TT_LAUNCH(tt_key(family, what, variant, dtype, 0, 0, 0, 0), p->rows, 1, threads,
-                     p->padded * (key_bits(dtype) == 64 ? 12 : 8), *p);
+/* A block for each row: the shorter ones sort by exchanges, with room for the padded ones' keys and numbers. */
+static bool by_rows(tt_sort_args *p, int what, int variant, int dtype) {
+    int threads = 32;
+    int64_t shared = 0;
+    p->padded = power_of_two(p->n);
+    if (p->n > EXCHANGED) {
+        bool narrow = p->n <= 64 * ROWSORT_ITEMS;
+        variant |= BY_DIGITS | (narrow ? FEW_THREADS : 0);
+        threads = narrow ? 64 : 256;
+    } else {
+        while (threads < 1024 && 2 * threads < p->padded) threads *= 2;
+        shared = p->padded * (key_bits(dtype) == 64 ? 12 : 8);
+    }
+    return TT_LAUNCH(tt_key(TT_FAMILY_rowsort, what, variant, dtype, 0, 0, 0, 0), p->rows, 1, threads, shared, *p);
 }
 
 /* Sorted keys of all rows together, of which a kernel takes the results; a sort of rows without gaps writes them itself. */
@@ -105,7 +116,7 @@ static bool sort_along(int what, int dtype, bool descending, tt_sort_args *p) {
     if (topk && !p->out_n) return true;
     if (p->n > FEWEST && p->n <= INT32_MAX && (one || (topk && (p->n > SHORT ? p->k <= SELECTED : p->k <= p->n / 4))))
         return by_selection(p, what, variant, dtype);
-    if (p->n <= SHORT) return by_rows(TT_FAMILY_rowsort, p, what, variant, dtype, p->n, 0);
+    if (p->n <= SHORT) return by_rows(p, what, variant, dtype);
     int64_t some = p->n >= TOGETHER ? 1 : TOGETHER / p->n;
     for (p->first = 0; p->first < rows; p->first += some) {
         p->rows = rows - p->first < some ? rows - p->first : some;

@@ -4,6 +4,7 @@ tinytorch/ops/attention.py."""
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -204,10 +205,6 @@ def _onto_heads(graph: _Graph, p, out, a, b, dtype: int, width: int) -> None:
         graph.reduction(out, _SUM, each)
 
 
-def _allowed(notes: frozenset[int]) -> bool:
-    return not settings.deterministic or cudnn.NONDETERMINISTIC not in notes
-
-
 class Plan(NamedTuple):
     """A plan, the uids of the tensors in their order, and by uid the numbers that the graph has."""
 
@@ -220,27 +217,37 @@ def _choose(handle, p, backward: bool) -> Plan | None:
     """How a problem is solved; None: the library has nothing for it."""
     try:
         graph, uids = _backward(p) if backward else _forward(p)
-        found = next(cudnn.plans(handle, graph.operations, _allowed), None)
+        found = next(cudnn.plans(handle, graph.operations, lambda notes: True), None)
     except cudnn.GraphError:
         return None
     return found and Plan(found, uids, graph.values)
 
 
+@functools.cache
+def _is_installed() -> bool:
+    try:
+        return cudnn.version() > 0
+    except OSError:
+        return False
+
+
 def _is_for_library(p) -> bool:
-    """Packs of 16 bytes, no row for several heads, and not what a version is known to do wrong."""
+    """Packs of 16 bytes, no row for several heads, and not what a version is known to do wrong. Derivatives only where
+    they may differ in their last bits from run to run: what is found for a query is added up by several blocks, in any
+    order."""
     steps = [step for k in range(8 if p.backward else 4) for step in p.steps[k]]
     if p.align < 4 or (p.width | p.out_width) % 8 or any(step % 8 for step in steps) or 0 in steps:
         return False
     if p.rows == p.keys == 1:
         return False
-    return not p.backward or p.keys % 128 == 0 or cudnn.version() > _WRONG_TAILS
+    return not p.backward or (not settings.deterministic and (p.keys % 128 == 0 or cudnn.version() > _WRONG_TAILS))
 
 
 def attend(device: int, problem, tensors, stream: int) -> int:
     """Attention or its derivative, as tt_attend in kernels/api/cuda.h describes it, on the device whose context is
     current; ``tensors``: query, key, value, the result, its gradient and theirs, and the logarithms of sums. 1: not by
     cuDNN."""
-    if not settings.enabled or not _is_for_library(problem):
+    if not settings.enabled or not _is_installed() or not _is_for_library(problem):
         return 1
     backward = bool(problem.backward)
     handle = cudnn.handle_of(device)

@@ -168,6 +168,16 @@ _handles: dict[int, Handle] = {}
 _opening = threading.Lock()
 
 
+# A graph that was recorded runs a plan's kernels, which go with the plan: once there are graphs, plans stay.
+_graphs: list[bool] = []
+_retired: list = []
+
+
+def expect_graphs() -> None:
+    """What is executed from now on may be recorded."""
+    _graphs[:] = [True]
+
+
 def handle_of(device: int) -> Handle:
     """The device's, whose context is current."""
     found = _handles.get(device)
@@ -300,6 +310,8 @@ def kept_plan(handle: Handle, key, make: Callable[[], object]):
 def keep_plan(handle: Handle, key, plan):
     """From now on this one is the problem's."""
     if len(handle.plans) >= _PLANS:
+        if _graphs:
+            _retired.extend(handle.plans.values())
         handle.plans.clear()
     handle.plans[key] = plan
     return plan

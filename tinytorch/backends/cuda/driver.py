@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator
 
 from ..cpu import ffi
-from . import attention, convolution, cublas, cufft, cusolver, kernels, libcuda
+from . import attention, convolution, cublas, cudnn, cufft, cusolver, kernels, libcuda
 from .libcuda import check
 
 NON_BLOCKING = 1  # of streams: they do not wait for the default one, nor it for them
@@ -298,6 +298,7 @@ class PyCuda:
         """What the stream is told from now on is recorded, not done. The thread may go on allocating memory."""
         check(self.library.cuStreamBeginCapture_v2(self._pointer(stream), libcuda.RELAXED), "starting a graph")
         cublas.leave_workspace(self.handle(stream))
+        cudnn.expect_graphs()
 
     def end_capture(self, stream):
         """The graph of what was recorded, ready to be run."""

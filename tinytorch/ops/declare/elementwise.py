@@ -354,17 +354,19 @@ def binary(
 
 
 def without_history(kernel: str, *names: str):
-    """The binary ``kernel``, or a ternary one whose last operand is a number, as a formula of parameters ``names``, for
-    derivatives that nobody derives again: it does not look for history to record."""
+    """The binary or ternary ``kernel`` as a formula of parameters ``names``, for derivatives that nobody derives again:
+    it does not look for history to record. The last of three operands may be a number."""
     code = lib.tt_op_code(kernel.encode())
     call, call_with_number = gives_tensor(lib.tt_binary), gives_tensor(lib.tt_ternary_number)
+    call_with_three = gives_tensor(lib.tt_ternary)
 
     def of_two(a, b):
         out = call(code, a._h, b._h) if isinstance(b, Tensor) else None
         return Elementwise.TABLE[kernel].slow((a, b)) if out is None else out
 
     def of_three(a, b, c):
-        out = call_with_number(code, a._h, b._h, c)
+        three = isinstance(c, Tensor)
+        out = call_with_three(code, a._h, b._h, c._h) if three else call_with_number(code, a._h, b._h, c)
         return Elementwise.TABLE[kernel].slow((a, b, c)) if out is None else out
 
     apply = of_two if len(names) == 2 else of_three
