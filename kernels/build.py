@@ -79,6 +79,10 @@ ffibuilder.cdef("""extern "Python+C" {
     int tt_cuda_gemm(int device, int stream, tt_gemm *problem, void *a, void *b, void *c, void *out, void *bias,
                      void *alpha, void *beta);
     int tt_cuda_transform(int device, int stream, tt_transform *problem, void *a, void *out);
+    int tt_cuda_solver(int device, int stream, tt_solver *problem);
+    int tt_cuda_attend(int device, int stream, tt_attend *problem, void **tensors);
+    int tt_cuda_convolve(int device, int stream, tt_convolution *problem, intptr_t input, intptr_t weight,
+                         intptr_t result);
     int64_t tt_cuda_segment(int device, int64_t nbytes);
     int tt_cuda_segment_free(int device, int64_t address);
     int64_t tt_cuda_event(int what, int device, int stream, int64_t event);

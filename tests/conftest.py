@@ -158,10 +158,13 @@ def no_gc():
 
 @pytest.fixture(autouse=True)
 def nothing_overridden():
-    """No class that an earlier test (or a test file) defined makes functions look at their arguments' types."""
+    """No class that an earlier test (or a test file) defined makes functions look at their arguments' types, and no
+    autocast at modes."""
+    from tinytorch.amp import autocast_mode
     from tinytorch.overrides import overridable
 
     overridable.remove()
+    autocast_mode.remove()
 
 
 @pytest.fixture

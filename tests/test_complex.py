@@ -550,3 +550,18 @@ def test_a_product_is_that_of_separate_roundings(dtype):
     x, y = a.numpy(), b.numpy()
     np.testing.assert_array_equal((a * b).numpy().real, x.real * y.real - x.imag * y.imag)
     np.testing.assert_array_equal((a * b).numpy().imag, x.real * y.imag + x.imag * y.real)
+
+
+@pytest.mark.parametrize("dtype", [tinytorch.complex64, tinytorch.complex128])
+def test_the_sign_of_zero_is_zero(dtype):
+    assert tinytorch.sgn(tinytorch.tensor([0j, complex(0.0, -0.0), 3 - 4j], dtype=dtype)).tolist() == pytest.approx(
+        [0, 0, 0.6 - 0.8j]
+    )
+
+
+def test_exp_beyond_its_real_part():
+    """e^x alone would be infinite; its product with the cosine is not."""
+    z = np.array([710 + 1.5707963j, 709.9 - 1.5707j, 700 + 1j])
+    with np.errstate(over="ignore"):
+        wanted = np.exp(z).view(np.float64)
+    np.testing.assert_allclose(tinytorch.exp(tinytorch.from_numpy(z)).numpy().view(np.float64), wanted, rtol=1e-6)

@@ -113,6 +113,13 @@ SHAPES = [
     ),
     Case(lambda m, x, y: m.nn.functional.cross_entropy(x, y), (A, i(4)), "2|size", "4", id="cross_entropy"),
     Case(lambda m, x, y: m.nn.functional.nll_loss(x, y), (A, i(4)), "2|size", "4", id="nll_loss"),
+    Case(
+        lambda m, x, y, w: m.nn.functional.nll_loss(x, y, w.double()),
+        (A, i(2), V),
+        "[Ff]loat|float32",
+        "[Dd]ouble|float64",
+        id="nll_loss weight",
+    ),
     Case(lambda m, x, y: m.nn.functional.binary_cross_entropy_with_logits(x, y), (A, B), "size|shape", id="bce"),
 ]
 

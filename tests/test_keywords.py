@@ -14,7 +14,8 @@ import tinytorch
 COMMON = {"self", "out", "dtype", "layout", "device", "requires_grad", "pin_memory", "generator", "memory_format"}
 REFUSED = {("requires_grad_", "mode"), ("to", "other"), ("new", "cls"), ("new", "other"), ("new", "storage")}
 MISSING = {(name, "out_dtype") for name in ("mm", "bmm", "addmm", "baddbmm")}
-MISSING |= {("dropout", "train"), ("embedding", "sparse"), ("full", "names")}
+MISSING |= {(f"{kind}dropout", "train") for kind in ("", "alpha_", "feature_alpha_")}
+MISSING |= {("embedding", "sparse"), ("full", "names")}
 MISSING |= {("result_type", p) for p in ("other", "scalar", "scalar1", "scalar2", "tensor")}
 MISSING |= {("detach", "input"), ("isin", "element"), ("isin", "test_element"), ("set_num_threads", "num")}
 

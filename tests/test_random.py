@@ -18,6 +18,8 @@ SAMPLERS = {
     "randperm": lambda **g: tinytorch.randperm(50, **g),
     "normal": lambda **g: tinytorch.normal(0.0, 1.0, (50,), **g),
     "bernoulli": lambda **g: tinytorch.bernoulli(tinytorch.full((50,), 0.5), **g),
+    "poisson": lambda **g: tinytorch.poisson(tinytorch.full((50,), 9.0), **g),
+    "binomial": lambda **g: tinytorch.binomial(tinytorch.full((50,), 9.0), tinytorch.tensor(0.4), **g),
     "multinomial": lambda **g: tinytorch.multinomial(tinytorch.ones(50), 20, **g),
     "uniform_": lambda **g: tinytorch.empty(50).uniform_(-1, 1, **g),
     "normal_": lambda **g: tinytorch.empty(50).normal_(**g),
@@ -263,6 +265,37 @@ def test_dropout_keeps_a_byte_of_an_element():
     before = tinytorch.cpu.memory_allocated()
     y = tinytorch.nn.functional.dropout(x)
     assert tinytorch.cpu.memory_allocated() - before - y.nbytes < 3 * 4096
+
+
+def test_counts(torch):
+    """Means and variances of their distributions, also at the ends; the dtype, gradients and errors of PyTorch."""
+    for rate in (0.0, 0.5, 20.0, 1e4):
+        drawn = tinytorch.poisson(tinytorch.full((N,), rate, dtype=tinytorch.float64)).numpy()
+        assert (drawn == np.rint(drawn)).all() and abs(drawn.mean() - rate) <= 5 * math.sqrt(rate / N)
+        assert abs(drawn.var() - rate) <= rate / 20
+    for count, p in ((10.0, 0.3), (1e4, 0.5), (7.9, 1.0), (5.0, 0.0), (-1.0, 0.5)):
+        drawn = tinytorch.binomial(tinytorch.full((N,), count), tinytorch.tensor(p)).double().numpy()
+        n = max(math.floor(count), 0)
+        assert (drawn == np.rint(drawn)).all() and abs(drawn.mean() - n * p) <= 5 * math.sqrt(n * p * (1 - p) / N)
+        assert abs(drawn.var() - n * p * (1 - p)) <= n * p * (1 - p) / 20
+    huge = tinytorch.poisson(tinytorch.tensor(1e20, dtype=tinytorch.float64))
+    assert abs(huge.item() / 1e20 - 1) < 1e-8
+    for m in (tinytorch, torch):
+        half, x = m.tensor([3.0], dtype=m.float16), m.ones(3, requires_grad=True)
+        assert m.poisson(half).dtype == m.float16 and m.binomial(half.double(), half.double()).dtype == m.float64
+        assert m.binomial(m.ones(3, 1), m.ones(2)).shape == (3, 2)
+        assert math.isnan(m.binomial(m.tensor(3.0), m.tensor(math.nan)).item())
+        m.poisson(x).sum().backward()
+        assert x.grad.tolist() == [0, 0, 0]
+        for error, call in (
+            (NotImplementedError, lambda: m.poisson(m.tensor([1]))),  # noqa: B023
+            (RuntimeError, lambda: m.poisson(m.tensor([-1.0]))),  # noqa: B023
+            (RuntimeError, lambda: m.poisson(m.tensor([math.nan]))),  # noqa: B023
+            (ValueError, lambda: m.binomial(m.tensor([1]), m.tensor([1]))),  # noqa: B023
+            (RuntimeError, lambda: m.binomial(m.ones(1), m.ones(1, dtype=m.float64))),  # noqa: B023
+        ):
+            with pytest.raises(error):
+                call()
 
 
 def test_like():

@@ -89,6 +89,17 @@ b.t() @ s.t()
 (s.double(), s.to(m.float64), s.clone(), s.detach(), m.zeros_like(s), s.float().dtype)
 (s.requires_grad_(), s.requires_grad_(False))
 (s.clone().mul_(2), s.clone().add_(c), s.clone().zero_())
+(m.cat([s, s]), m.cat([s, c], 1), m.cat([h, h], 2), m.cat([c, c], -1), m.stack([s, s]), m.stack([h, h], -1))
+(m.index_select(s, 0, m.tensor([1, 0, 1])), c.index_select(1, m.tensor([2, 0])), h.index_select(2, m.tensor([1])))
+(s[0], c[1], s.select(1, 2), c.select(0, -1), h[0], h.select(2, 1), c[0][2], c[0, 2], k[0], m.select(s, 0, 1))
+(d.sparse_mask(s), d.sparse_mask(c), c.sparse_mask(c), d.sparse_mask(k), s.to_sparse_coo(), d.to_sparse_coo())
+(s.abs(), m.sqrt(s), k.abs(), s.pow(2), s ** 2, m.nn.functional.relu(s), s.relu(), h.sin(), c.expm1(), c.round())
+(s.norm(), s.permute(1, 0), h.permute(1, 0, 2), s.unsqueeze(0), s.unsqueeze(-1), h.unsqueeze(3), m.empty_like(s).shape)
+(c @ c.t(), s @ s.t(), m.sparse.mm(s, c.t()), k @ k.to_sparse().t().to_sparse_csr(), (s * 0) @ s.t(), s @ s.t() @ s)
+m.bmm(m.stack([d, d + 1]).to_sparse(), m.stack([b, b - 1]))
+(s.int(), s.long(), s.type(m.float64), s.is_same_size(c), k.long())
+(m.sparse.spdiags(d, m.tensor([0, 1]), (3, 3)), m.sparse.spdiags(d[1], m.tensor([-1]), (4, 3)))
+(m.sparse.sampled_addmm(k, d[:, :2], d[:2]), m.sparse.sampled_addmm(k, d[:, :2], d[:2], beta=0.5, alpha=2))
 [repr(x) for x in (s, c, h, k, m.sparse_coo_tensor(size=(2, 3)), m.sparse_coo_tensor(i, v.double(), (2, 3)))]
 [repr(x) for x in (s.detach().requires_grad_(), s.detach().requires_grad_() * 2)]
 repr(m.sparse_coo_tensor(i, i[0], (2, 3)))
@@ -123,6 +134,17 @@ m.sparse.sum(s, 2)
 s.requires_grad_().mul_(2)
 s.exp()
 s == s
+s[2]
+s.select(2, 0)
+m.cat([s, d])
+m.cat([s, c.t()])
+s.index_select(0, m.tensor([2]))
+h.permute(2, 1, 0)
+d.sparse_mask(d)
+d.sparse_mask(c.t())
+s @ s
+m.sparse.sampled_addmm(s, d, d)
+m.sparse.spdiags(d, m.tensor([1, 1]), (3, 3))
 """.strip().splitlines()
 
 
@@ -145,6 +167,7 @@ def test_refused(torch, program):
         "m.sparse_csr_tensor([1, 1, 2], [0, 1], [1.0, 2.0])",
         "m.sparse_csr_tensor([0, 2, 1], [0, 1], [1.0, 2.0])",
         "m.sparse_csr_tensor([0, 1], [0, 1], [1.0, 2.0], (2, 2))",
+        "m.sparse_csr_tensor([0, 1, 1], [0, 1], [1.0, 2.0], (2, 2))",
     ],
 )
 def test_places_are_checked(program):
@@ -155,14 +178,37 @@ def test_places_are_checked(program):
 
 @pytest.mark.parametrize(
     "program",
-    ["s[0]", "s.reshape(6)", "s.numpy()", "s.tolist()", "m.cat([s, s])", "m.stack([s, s])", "s.exp_()", "s.sort()",
-     "k.t()", "m.nn.functional.relu(s)", "m.linalg.svd(s)", "m.save(s, file)", "s @ s.t()", "d.copy_(s)",
+    ["s[0:1]", "s.reshape(6)", "s.tolist()", "s.exp_()", "s.sort()",
+     "k.t()", "m.nn.functional.gelu(s)", "m.linalg.svd(s)", "m.save(s, file)", "m.addmm(c @ c.t(), s, c.t())",
+     "d.copy_(s)",
      "m.where(d > 0, s, d)", "d * 2 > s", "m.einsum('ij,jk', s, b)", "m.nn.functional.linear(d, s)", "s.data_ptr()",
-     "s.storage()"],
+     "s.storage()", "s.sum(0, keepdim=True)"],
 )  # fmt: skip
 def test_what_has_no_rule(program):
     with pytest.raises(NotImplementedError):
         eval(program, things(M) | {"file": io.BytesIO()})
+
+
+@pytest.mark.parametrize(
+    "program",
+    ["s.numpy()", "s * 'x'", "d.sum(s)", "d.sum(0, dtype=[s])", "m.lgamma([s])", "m.relu(s, 3)",
+     "m.sigmoid(d, out=(s, d))", "d.reshape((s, None))", "d.transpose([], [s])", "m.matmul(s, [3])",
+     "m.div(d, d, rounding_mode=(s, None))", "setattr(s, 'data', 'x')"],
+)  # fmt: skip
+def test_arguments_of_the_wrong_type(torch, program):
+    """They are told before it is that there is no rule."""
+    for m in (torch, M):
+        with pytest.raises(TypeError):
+            eval(program, things(m))
+
+
+def test_data():
+    s = M.eye(2).to_sparse().requires_grad_()
+    s.data = M.eye(3).to_sparse() * 2
+    assert s.shape == (3, 3) and s.requires_grad and s.to_dense().tolist() == (M.eye(3) * 2).tolist()
+    for other in (M.eye(2), M.eye(2).to_sparse_csr(), M.eye(2).double().to_sparse()):
+        with pytest.raises(RuntimeError):
+            s.data = other
 
 
 LOSSES = {
@@ -176,6 +222,16 @@ LOSSES = {
     "add": lambda m, A, B: (A + A.t().t()).to_dense() ** 2,
     "transpose": lambda m, A, B: A.t().to_dense() ** 3,
     "coalesce": lambda m, A, B: (A * 3).coalesce().values() ** 2,
+}
+
+
+# Those whose gradients torch has in other places, or not at all.
+OURS = {
+    "sparse times sparse": lambda m, A, B: (A.t() @ A @ (B + 1).to_sparse()).to_dense() ** 2,
+    "cat": lambda m, A, B: (m.cat([A, A * A], 1) @ m.cat([B, B])) ** 2,
+    "parts": lambda m, A, B: (A.index_select(1, m.tensor([2, 0, 2])) @ B)[0] * A[1].to_dense().sum(),
+    "stack": lambda m, A, B: m.bmm(m.stack([A, A * 2]), m.stack([B, B])) ** 2,
+    "values": lambda m, A, B: A.sin().pow(2).norm() * A.square().to_dense(),
 }
 
 
@@ -195,14 +251,15 @@ def test_gradients(torch, name):
     assert found[0][1] == found[1][1]
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("name", [*LOSSES, *OURS])
 def test_derivatives(name):
     """First and second, by the values, against finite differences."""
+    loss = (LOSSES | OURS)[name]
     i = M.tensor([[0, 1, 1, 0], [2, 0, 2, 1]])
     v = M.tensor([0.5, -1.0, 0.25, 2.0], dtype=M.float64, requires_grad=True)
     B = M.arange(12.0, dtype=M.float64).div(7).reshape(3, 4).requires_grad_()
-    assert gradcheck(lambda v, B: LOSSES[name](M, M.sparse_coo_tensor(i, v, (2, 3)), B), (v, B))
-    assert gradgradcheck(lambda v, B: LOSSES[name](M, M.sparse_coo_tensor(i, v, (2, 3)), B), (v, B))
+    assert gradcheck(lambda v, B: loss(M, M.sparse_coo_tensor(i, v, (2, 3)), B), (v, B))
+    assert gradgradcheck(lambda v, B: loss(M, M.sparse_coo_tensor(i, v, (2, 3)), B), (v, B))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "complex128", "float16"])

@@ -1,5 +1,5 @@
-"""The switches for deterministic algorithms. Results here never depend on the order in which threads run, so that these
-remember what was asked for, and change nothing. Follow PyTorch's."""
+"""The switches for deterministic algorithms. Results here never depend on the order in which threads run, unless
+``backends.cudnn.deterministic`` was set to False: that is all that these overrule. Follow PyTorch's."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _asked = {"mode": False, "warn_only": False}
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Asks for deterministic algorithms, which all are anyway. TypeError for what is no bool. Follows
-    ``torch.use_deterministic_algorithms``."""
+    """Asks for deterministic algorithms, which all are but those of cuDNN where it may choose others. TypeError for
+    what is no bool. Follows ``torch.use_deterministic_algorithms``."""
     for name, value in (("mode", mode), ("warn_only", warn_only)):
         if not isinstance(value, bool):
             raise TypeError(f"use_deterministic_algorithms: argument '{name}' must be bool, not {type(value).__name__}")

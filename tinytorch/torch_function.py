@@ -113,6 +113,8 @@ def dispatch(public, found, args: tuple, kwargs: dict):
         result = type(v).__torch_function__(public, types, args, kwargs)
         if result is not NotImplemented:
             return result
+    if not callable(public):
+        raise TypeError(f"{type(public).__name__!r} object is not callable")
     name = f"{public.__module__}.{public.__qualname__}" if hasattr(public, "__module__") else public.__name__
     raise TypeError(
         f"Multiple dispatch failed for '{name}'; all __torch_function__ handlers returned NotImplemented:\n\n"

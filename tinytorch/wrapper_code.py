@@ -1,9 +1,10 @@
 """Code that takes the place of a function's: all references to the function, in whatever module, see it, no other
-object changes, and nobody pays while it is not there. The profiler records calls so, and ``overrides`` hands them to
-others."""
+object changes, and nobody pays while it is not there. The profiler records calls so, ``overrides`` hands them to
+others, and autocast casts their arguments."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import CodeType, FunctionType
 
 from .autograd.formulas import code_of
@@ -28,3 +29,32 @@ def original_of(fn: FunctionType) -> FunctionType:
     original = FunctionType(fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
     original.__kwdefaults__ = fn.__kwdefaults__
     return original
+
+
+# By id: codes that stay in the place of a function's, each with a function of what was there before.
+_stacked: dict[int, tuple[CodeType, FunctionType]] = {}
+
+
+def put_over(fn: FunctionType, code: CodeType, original: FunctionType) -> None:
+    """Gives ``fn`` the code, which calls ``original``, to stay; others may be put over it."""
+    if not hasattr(fn, "__wrapped__") and not hasattr(fn, "__signature__"):
+        fn.__wrapped__ = original  # whose signature it has
+    _stacked[id(code)] = code, original
+    fn.__code__ = code
+
+
+def _beneath(fn: FunctionType) -> Iterator[CodeType]:
+    """The code of ``fn``, and those that it was put over."""
+    while fn is not None:
+        yield fn.__code__
+        fn = _stacked.get(id(fn.__code__), (None, None))[1]
+
+
+def is_over(fn: FunctionType, code: CodeType | None) -> bool:
+    """Does a call of ``fn`` go through the code?"""
+    return any(c is code for c in _beneath(fn))
+
+
+def own_code(fn: FunctionType) -> CodeType:
+    """What ``fn`` was written with."""
+    return list(_beneath(fn))[-1]

@@ -43,6 +43,55 @@ typedef struct tt_transform {
     int32_t forward, unused; /* is the exponent's sign -? */
 } tt_transform;
 
+/* A routine of cuSOLVER's or cuBLAS's on each of `count` stacked problems. Matrices are column-major; steps are in bytes, from
+ * one to the next.
+ *   potrf    a (n x n) becomes its Cholesky factor
+ *   getrf    a (m x n) becomes its factors, with pivots
+ *   getrs    b (n x k) becomes the solution, from factors a and their pivots
+ *   trsm     b (m x k) becomes the solution with the triangle a
+ *   geqrf    a (m x n) becomes R and the reflectors, with c, their factors
+ *   orgqr    a (m x n), k reflectors with c, becomes Q
+ *   ormqr    b (m x n) is multiplied by Q of k reflectors, a and c, or by its adjoint
+ *   syevd    a (n x n) becomes its eigenvectors, c their values
+ *   gesvdj   c: the singular values of a (m x n), b and d: the vectors U and V; a is lost
+ *   gesvd    likewise, of m >= n, with V^H for V
+ *   geev     c: the eigenvalues of a (n x n), complex, b: the vectors, of real matrices as LAPACK packs them; a is lost
+ */
+enum { TT_POTRF, TT_GETRF, TT_GETRS, TT_TRSM, TT_GEQRF, TT_ORGQR, TT_ORMQR, TT_SYEVD, TT_GESVDJ, TT_GESVD, TT_GEEV };
+/* Its options. TT_FULL: U and V are square. */
+enum { TT_UPPER = 1, TT_RIGHT = 2, TT_UNIT = 4, TT_TRANSPOSED = 8, TT_ADJOINT = 16, TT_VECTORS = 32, TT_FULL = 64 };
+typedef struct tt_solver {
+    int32_t routine, dtype, options, m, n, k;
+    int64_t count;
+    const int64_t *at; /* which a, with its pivots, belongs to each b; NULL: that of its number */
+    void *a, *b, *c, *d;
+    int64_t step_a, step_b, step_c, step_d;
+    int32_t lda, ldb;
+    int32_t *pivots, *info; /* as many pivots to a matrix as the smaller of m and n */
+} tt_solver;
+
+/* A convolution: all that the choice of a plan depends on, without gaps between the fields; backend/conv.h says what the
+ * sizes are. */
+typedef struct tt_convolution {
+    int64_t batch, groups, in, out;
+    int64_t size[3], taps[3], places[3], stride[3], padding[3], dilation[3];
+    int32_t dims; /* 2 or 3: of these the last */
+    int32_t dtype;
+    int32_t computed; /* which of input, weight and result */
+    int32_t channels_last, align; /* align: binary logarithm of that of all three in bytes, 4 at most */
+    int32_t unused;
+} tt_convolution;
+
+/* Attention, of arrays whose columns are neighbours; likewise. backend/attention.h says what the sizes are. */
+typedef struct tt_attend {
+    int64_t batch, heads, of_keys, rows, keys, width, out_width;
+    int64_t
+        steps[8][3]; /* of query, key, value, result, its gradient, and their gradients: to the next batch, head, row */
+    double scale;
+    int32_t dtype, causal, backward;
+    int32_t align; /* binary logarithm of that of all addresses, 4 at most */
+} tt_attend;
+
 /* What tt_cuda_copy's `wait` says of the CPU's memory: it may change when the call returns (it is pageable, and the driver
  * has taken the values by then), when the copy is done, which is to be waited for, or whenever: the caller sees to it. */
 enum { TT_TAKEN = 0, TT_WAIT, TT_LEFT };
@@ -58,6 +107,8 @@ int tt_cuda_stream(int device);
 void tt_cuda_keep_launches(int on); /* those kept are forgotten */
 extern int tt_cuda_approximate; /* the setting */
 extern int tt_cuda_caching; /* the setting */
+extern int
+    tt_cuda_small_side; /* the most rows and columns of matrices that our own kernels decompose; others are cuSOLVER's */
 /* log of the columns that a thread block takes, of `inner` of elements of that size */
 int tt_cuda_columns(int64_t inner, int size, int64_t others);
 int tt_record_stream(tt_array *a, int stream); /* another stream uses `a`, a tensor of the same device */

@@ -1,5 +1,6 @@
 /* Attention, as every backend does it: api/attention.h. */
 #pragma once
+#include "api/attention.h"
 #include "backend/random.h"
 
 typedef struct {
@@ -10,5 +11,6 @@ typedef struct {
     int64_t rows, keys, width, out_width; /* L, S, E, V */
     double scale;
     bool causal, drops;
+    int kernel; /* TT_ATTENTION_ANY ... */
     tt_draw draw; /* of the mask of weights that are kept */
 } tt_attention_work;

@@ -9,9 +9,11 @@
  * families of work are described in the headers of this folder. */
 #pragma once
 #include "backend/attention.h"
+#include "backend/batch_norm.h"
 #include "backend/conv.h"
 #include "backend/decompose.h"
 #include "backend/fft.h"
+#include "backend/grid_sample.h"
 #include "backend/indexing.h"
 #include "backend/kernel.h"
 #include "backend/optim.h"
@@ -62,6 +64,10 @@ typedef struct tt_backend {
     bool (*norm)(tt_array *out, tt_array *x, tt_array *g, tt_array *weight, tt_array *bias, tt_array *mean,
                  tt_array *rstd, int64_t n, double eps);
     bool (*norm_weight)(tt_array *out, tt_array *g, tt_array *x, tt_array *mean, tt_array *rstd, int64_t n);
+    /* optional, all three: normalisation of channels; w->stats and w->running; w->out; w->sums */
+    bool (*batch_statistics)(const tt_batch_statistics_work *w);
+    bool (*batch_norm)(const tt_batch_norm_work *w);
+    bool (*batch_norm_sums)(const tt_batch_norm_work *w);
     bool (*class_loss)(tt_array *out, const tt_class_work *w);
     bool (*class_loss_backward)(tt_array *out, const tt_class_work *w, tt_array *g, tt_array *weight_sum);
     bool (*class_targets)(tt_array *out, const tt_class_work *w);
@@ -79,6 +85,7 @@ typedef struct tt_backend {
     tt_array *(*repeat_positions)(const int64_t *times, int64_t n);
     tt_array *(*groups)(const tt_array *x, int64_t n, int64_t width, bool consecutive, tt_array **inverse,
                         tt_array **counts);
+    tt_array *(*distinct)(const tt_array *x, bool consecutive); /* the first of each group of elements */
     bool (*search)(const void *sorted, const void *values, const int64_t *order, int64_t n, int64_t per_row, bool right,
                    int dtype, tt_array *out);
     bool (*isin)(tt_array *among, const void *values, bool invert, tt_array *out); /* `among` may be changed */
@@ -122,6 +129,7 @@ typedef struct tt_backend {
     bool (*pool)(const tt_pool_work *w);
     /* images: w->to, likewise; floating dtypes */
     bool (*resample)(const tt_resample_work *w);
+    bool (*grid_sample)(const tt_grid_work *w); /* optional */
 
     /* layers of recurrent networks: w->y, w->c and w->saved; the gradients from these */
     bool (*recurrent)(const tt_recurrent_work *w);

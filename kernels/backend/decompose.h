@@ -14,7 +14,7 @@
  * Shapes in letters: m, n and k as in tt_matrix; M and N: m and n for option 1, else k; r and c: B's rows and columns;
  * none for a number. After a colon the dtype, where it is not A's: "real" and "complex" of A's precision, int32.
  * Options: cholesky and its inverse, eigh: 1 for the upper triangle; ldl_factor, ldl_solve: 1 for Hermitian matrices;
- * lu_solve: 1 for A^T, 2 for A^H; qr: 1 for a square Q; svd: 1 for square U and V; solve_triangular: the sum of 1 for an
+ * lu_factor: CUDA's 1 for no pivoting; lu_solve: 1 for A^T, 2 for A^H; qr: 1 for a square Q; svd: 1 for square U and V, CUDA's 2 for gesvd; solve_triangular: the sum of 1 for an
  * upper triangle, 2 for X A = B, 4 for a diagonal of ones. */
 #define TT_DECOMPOSITIONS(X)                                                                                           \
     X(cholesky, true, 0, 0, ("nn"),                                                                                    \
@@ -54,6 +54,13 @@
 #define TT_LEAST_SQUARES_FAILURE                                                                                       \
     "The least squares problem could not be solved because the input matrix does not have full rank (error code: %d)."
 
+#define TT_DECOMPOSE_NUMBER(name, ...) TT_DECOMPOSE_##name,
+enum { TT_DECOMPOSITIONS(TT_DECOMPOSE_NUMBER) };
+
+/* The number of rows, a pivot. */
+#define TT_WRONG_PIVOT                                                                                                 \
+    "pivots must be between 1 and the number of rows, %lld, as the factorization gives them; one is %d"
+
 /* One matrix of each stack, column-major without gaps. */
 typedef struct {
     int m, n, k;                   /* A is m x n; the smaller of both */
@@ -72,7 +79,7 @@ typedef struct {
     int dtype, nbatch;
     int64_t count, batch[TT_MAX_NDIM], a_strides[TT_MAX_NDIM]; /* in matrices: there may be fewer A than problems */
     int64_t step_a, step_b, steps[TT_MOST_RESULTS]; /* from matrix to matrix, in bytes */
-    int *info;                     /* of each: 0 for success; below 0: elements that are not finite */
+    int *info; /* of each, on the backend's device: 0 for success; below 0: elements that are not finite */
 } tt_stack;
 
 /* Which matrix A belongs to the i-th problem. */

@@ -5,9 +5,12 @@
 
 /* Note [The order of a scan]
  * Sums and products are taken so that a device need not do it one element after another: in chunks of TT_SCAN_CHUNK
- * elements, each on its own from its first element on, and blocks of TT_BLOCK. What came before a chunk is the totals
- * of the blocks before its own, joined in order, and then the totals of the chunks before it in its block, joined in
- * order; that is joined with each of the chunk's own results. A device finds the blocks' totals first. */
+ * elements, each on its own from its first element on, and blocks of TT_BLOCK, groups of 32 blocks, and groups of 32 of
+ * those. What came before a chunk is, joined from the largest to the smallest: the totals of the largest groups before
+ * its own; of the groups before its own in that; of the blocks before its own in its group; of the chunks before it in its
+ * block; each joined in order. That is joined with each of the chunk's own results; of logcumsumexp, whose joins cost
+ * much, results go on from it one after the other, and a chunk's total is found in another way. A device so finds what came before a
+ * block in few steps, from totals that others find at the same time. */
 #define TT_SCAN_CHUNK 32
 
 typedef struct {

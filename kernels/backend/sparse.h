@@ -3,8 +3,8 @@
 #include "core/tt.h"
 
 typedef struct {
-    const int64_t *rows, *cols;
-    int64_t count; /* places */
+    tt_array *rows, *cols; /* int64, of each place; within the matrices on a host, else looked at by kernels */
+    int64_t count;         /* places */
     tt_array *values;
     tt_array *a, *b; /* (rows, k) and (cols, k), of the dtype of `values` */
 } tt_sparse_work;

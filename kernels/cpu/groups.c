@@ -1,6 +1,7 @@
 /* Groups of equal elements or rows, from their order or as they follow one another. */
 #include "cpu/cpu.h"
 #include "cpu/sort.h"
+#include <string.h>
 
 /* The keys of a contiguous array as 64-bit numbers. */
 static void keys_of(uint64_t *out, const tt_array *a) {
@@ -102,4 +103,17 @@ tt_array *tt_cpu_groups(const tt_array *x, int64_t n, int64_t width, bool consec
     tt_array *first = groups(&t, order, inverse, counts);
     tt_scratch_free(room);
     return first;
+}
+
+tt_array *tt_cpu_distinct(const tt_array *x, bool consecutive) {
+    tt_array *inverse, *counts, *first = tt_cpu_groups(x, x->numel, 1, consecutive, &inverse, &counts);
+    if (!first) return NULL;
+    tt_array *out = tt_empty(x->dtype, 1, &first->numel);
+    int64_t item = tt_itemsizes[x->dtype];
+    for (int64_t i = 0; out && i < first->numel; i++)
+        memcpy(out->data + i * item, x->data + ((const int64_t *)first->data)[i] * item, (size_t)item);
+    tt_free(first);
+    tt_free(inverse);
+    tt_free(counts);
+    return out;
 }

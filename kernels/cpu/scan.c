@@ -77,25 +77,36 @@ typedef void (*strip_fn)(const iterator *w, int64_t at,
 COMPLEX_PROD(c64)
 COMPLEX_PROD(c128)
 
-/* One element after another: a join costs too much to do it twice for each. */
-#define LOGSUMEXP(X)                                                                                                   \
-    static void logsumexp_##X(const iterator *w, int64_t at, int64_t width) {                                          \
-        const TT_C_##X *x = (const TT_C_##X *)w->a + at;                                                               \
-        TT_C_##X *out = (TT_C_##X *)w->out + at;                                                                       \
-        double acc[STRIP];                                                                                             \
-        int64_t step = w->reverse ? -w->inner : w->inner, i = w->reverse ? (w->n - 1) * w->inner : 0;                  \
-        for (int64_t k = 0; k < width; k++) out[i + k] = x[i + k], acc[k] = x[i + k];                                  \
-        for (int64_t j = 1; j < w->n; j++) {                                                                           \
-            i += step;                                                                                                 \
-            for (int64_t k = 0; k < width; k++) {                                                                      \
-                acc[k] = tt_log_add_f64(acc[k], x[i + k]);                                                             \
-                out[i + k] = (TT_C_##X)acc[k];                                                                         \
-            }                                                                                                          \
-        }                                                                                                              \
-    }
-LOGSUMEXP(f32)
-LOGSUMEXP(f64)
+#define ROW logsumexp_row_f32
+#define T float
+#define JOIN tt_log_add_wide
+#define PART tt_log_part_wide
+#define TOTAL tt_log_total_wide
+#include "cpu/log_scan_row.h"
+#define FUNCTION logsumexp_f32
+#define ALONE logsumexp_row_f32
+#define T float
+#define A double
+#define JOIN tt_log_add_wide
+#define PART tt_log_part_wide
+#define TOTAL tt_log_total_wide
+#include "cpu/scan_loop.h"
+#define ROW logsumexp_row_f64
+#define T double
+#define JOIN tt_log_add_f64
+#define PART tt_log_part_f64
+#define TOTAL tt_log_total_f64
+#include "cpu/log_scan_row.h"
+#define FUNCTION logsumexp_f64
+#define ALONE logsumexp_row_f64
+#define T double
+#define A double
+#define JOIN tt_log_add_f64
+#define PART tt_log_part_f64
+#define TOTAL tt_log_total_f64
+#include "cpu/scan_loop.h"
 
+/* One element after another. */
 #define COMPLEX_LOGSUMEXP(X)                                                                                           \
     static void logsumexp_##X(const iterator *w, int64_t at, int64_t width) {                                          \
         const TT_C_##X *x = (const TT_C_##X *)w->a + at;                                                               \

@@ -1,18 +1,67 @@
 /* A running sum or product of elements of type T, accumulated in A; scan.c includes this file for each, with FUNCTION its
- * name. JOIN(a, b) joins two accumulators. Note [The order of a scan] in backend/scan.h. */
+ * name. JOIN(a, b) joins two accumulators; where it costs much, TOTAL(top, sum) of parts PART(top, x) is what a chunk
+ * gives, and ALONE(w, at) does a single scan. Note [The order of a scan] in backend/scan.h. */
 
 static void FUNCTION(const iterator *w, int64_t at, int64_t width) {
+#ifdef ALONE
+    if (width == 1 && w->n > CHUNK) {
+        ALONE(w, at);
+        return;
+    }
+#endif
     const T *x = (const T *)w->a + at;
     T *out = (T *)w->out + at;
-    A acc[STRIP], before[STRIP], chunks[STRIP], blocks[STRIP];
+    A acc[STRIP], before[STRIP], chunks[STRIP], blocks[STRIP], levels[TT_LEVELS][STRIP];
+#ifdef TOTAL
+    A sums[STRIP], tops[STRIP];
+#endif
     int64_t step = w->reverse ? -w->inner : w->inner, i = w->reverse ? (w->n - 1) * w->inner : 0;
     for (int64_t j0 = 0; j0 < w->n; j0 += CHUNK) {
         int64_t n = w->n - j0 < CHUNK ? w->n - j0 : CHUNK, in_block = j0 % TT_BLOCK;
-        for (int64_t k = 0; k < width; k++) {
-            if (j0 == TT_BLOCK) blocks[k] = chunks[k];
-            else if (j0 && !in_block) blocks[k] = JOIN(blocks[k], chunks[k]);
-            if (j0) before[k] = j0 < TT_BLOCK ? chunks[k] : in_block ? JOIN(blocks[k], chunks[k]) : blocks[k];
+        if (j0 && !in_block) { /* a block more */
+            int64_t many = j0 / TT_BLOCK;
+            bool has = false;
+            for (int l = 0; l < TT_LEVELS; l++) {
+                int64_t own = (many - 1) >> TT_LEVEL_LOG * l;
+                bool first = l < TT_LEVELS - 1 ? !(own & (TT_LEVEL - 1)) : !own;
+                const A *total = l ? levels[l - 1] : chunks;
+                for (int64_t k = 0; k < width; k++) levels[l][k] = first ? total[k] : JOIN(levels[l][k], total[k]);
+                if ((own & (TT_LEVEL - 1)) != TT_LEVEL - 1) break;
+            }
+            for (int l = TT_LEVELS - 1; l >= 0; l--) {
+                int64_t own = many >> TT_LEVEL_LOG * l;
+                if (!(l < TT_LEVELS - 1 ? own & (TT_LEVEL - 1) : own)) continue;
+                for (int64_t k = 0; k < width; k++) blocks[k] = has ? JOIN(blocks[k], levels[l][k]) : levels[l][k];
+                has = true;
+            }
         }
+        for (int64_t k = 0; j0 && k < width; k++)
+            before[k] = j0 < TT_BLOCK ? chunks[k] : in_block ? JOIN(blocks[k], chunks[k]) : blocks[k];
+#ifdef TOTAL
+        for (int64_t k = 0; k < width; k++) {
+            sums[k] = j0 ? JOIN(before[k], x[i + k]) : x[i + k];
+            out[i + k] = (T)sums[k];
+            tops[k] = x[i + k];
+            acc[k] = 0;
+        }
+        for (int64_t j = 1; j < n; j++) {
+            const T *from = x + i + j * step;
+            T *to = out + i + j * step;
+            TT_INDEPENDENT
+            for (int64_t k = 0; k < width; k++) {
+                sums[k] = JOIN(sums[k], from[k]);
+                to[k] = (T)sums[k];
+                tops[k] = tt_log_top(tops[k], from[k]);
+            }
+        }
+        if (j0 + n == w->n) return;
+        for (int64_t j = 0; j < n; j++) {
+            const T *from = x + i + j * step;
+            TT_INDEPENDENT
+            for (int64_t k = 0; k < width; k++) acc[k] += PART(tops[k], from[k]);
+        }
+        for (int64_t k = 0; k < width; k++) acc[k] = TOTAL(tops[k], acc[k]);
+#else
         if (width == 1) { /* in registers */
             A one = x[i], earlier = before[0];
             int64_t here = i;
@@ -52,6 +101,7 @@ static void FUNCTION(const iterator *w, int64_t at, int64_t width) {
                 }
             }
         }
+#endif
         for (int64_t k = 0; k < width; k++) chunks[k] = in_block ? JOIN(chunks[k], acc[k]) : acc[k];
         i += n * step;
     }
@@ -61,3 +111,6 @@ static void FUNCTION(const iterator *w, int64_t at, int64_t width) {
 #undef T
 #undef A
 #undef JOIN
+#undef ALONE
+#undef PART
+#undef TOTAL

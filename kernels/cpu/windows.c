@@ -44,20 +44,21 @@ bool tt_cpu_pool(const tt_pool_work *w) {
                    : dtype == TT_F64 ? t->f64
                                      : t->i64)[w->what],
                   (w->inner + TT_POOL_CHUNK - 1) / TT_POOL_CHUNK};
-    bool marks = w->what == TT_POOL_MAX && w->index;
+    bool marks = w->what == TT_POOL_MAX && w->index, looks = w->what != TT_POOL_MAX_BACKWARD; /* that knows places */
     tt_plain in[3] = {{0}};
     tt_wide to = {0};
     tt_window *windows = NULL;
     bool ok = tt_plain_take(&in[0], w->from, dtype) && tt_plain_take(&in[1], marks ? NULL : w->index, TT_I64) &&
-              tt_plain_take(&in[2], w->starts, TT_I64) && tt_wide_start(&to, w->to, dtype);
-    ok = ok && (windows = windows_of(w, (const int64_t *)tt_plain_data(&in[2]), &p.job.rows_of_plane));
+              tt_plain_take(&in[2], looks ? w->starts : NULL, TT_I64) && tt_wide_start(&to, w->to, dtype);
+    ok = ok && (!looks || (windows = windows_of(w, (const int64_t *)tt_plain_data(&in[2]), &p.job.rows_of_plane)));
     if (ok) {
         p.job.from = tt_plain_data(&in[0]);
         p.job.to = to.array->data;
         p.job.index = marks ? (int64_t *)w->index->data : (int64_t *)tt_plain_data(&in[1]);
         p.job.rows = windows;
         int64_t cost = w->out * (w->inner < TT_POOL_CHUNK ? w->inner : TT_POOL_CHUNK);
-        for (int k = 0; k < 3; k++) cost *= w->axes[k].stride ? w->axes[k].taps : w->axes[k].in / w->axes[k].out + 1;
+        for (int k = 0; looks && k < 3; k++)
+            cost *= w->axes[k].stride ? w->axes[k].taps : w->axes[k].in / w->axes[k].out + 1;
         tt_parallel(w->outer * p.chunks, ELEMENTS / (cost + 1) + 1, pool_range, &p);
     }
     if (windows) tt_scratch_free(windows);

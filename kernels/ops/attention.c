@@ -57,13 +57,18 @@ static bool check(tt_attention_work *w) {
            mask_fits(w, tt_compute_dtype(q->dtype));
 }
 
-static tt_draw kept(double keep, uint64_t seed, uint64_t draw) {
-    return (tt_draw){
-        .seed = seed, .draw = draw, .kind = TT_RANDOM_mask, .a = keep, .b = keep > 0 ? 1 / keep : 0, .digits = 24};
+static tt_draw kept(double keep, uint64_t seed, uint64_t draw, const uint64_t *place) {
+    return (tt_draw){.seed = seed,
+                     .draw = draw,
+                     .place = place,
+                     .kind = TT_RANDOM_mask,
+                     .a = keep,
+                     .b = keep > 0 ? 1 / keep : 0,
+                     .digits = 24};
 }
 
 tt_array *tt_attention(tt_array *query, tt_array *key, tt_array *value, tt_array *mask, double scale, int causal,
-                       double keep, uint64_t seed, uint64_t draw) {
+                       double keep, uint64_t seed, uint64_t draw, const uint64_t *place, int kernel) {
     tt_array *in[4] = {query, key, value, mask};
     TT_ON_DEVICE(NULL, op, 4, in);
     for (int k = 0; k < 4; k++)
@@ -75,7 +80,8 @@ tt_array *tt_attention(tt_array *query, tt_array *key, tt_array *value, tt_array
                            .scale = scale,
                            .causal = causal,
                            .drops = keep < 1,
-                           .draw = kept(keep, seed, draw)};
+                           .kernel = kernel,
+                           .draw = kept(keep, seed, draw, place)};
     if (!check(&w)) return NULL;
     int64_t shape[4] = {w.batch, w.heads, w.rows, w.out_width}, across = w.heads * w.out_width;
     int64_t side_by_side[4] = {w.rows * across, w.out_width, across, 1}; /* heads, as a model splits and joins them */
@@ -97,7 +103,7 @@ static tt_array *gradient_of(tt_array *a) {
 
 int tt_attention_backward(tt_array *g, tt_array *query, tt_array *key, tt_array *value, tt_array *out, tt_array *lse,
                           tt_array *mask, double scale, int causal, double keep, uint64_t seed, uint64_t draw,
-                          tt_array **grads) {
+                          const uint64_t *place, int kernel, tt_array **grads) {
     tt_array *in[7] = {g, query, key, value, out, lse, mask};
     TT_ON_DEVICE(-1, op, 7, in);
     for (int k = 0; k < 7; k++)
@@ -115,7 +121,8 @@ int tt_attention_backward(tt_array *g, tt_array *query, tt_array *key, tt_array 
                            .scale = scale,
                            .causal = causal,
                            .drops = keep < 1,
-                           .draw = kept(keep, seed, draw)};
+                           .kernel = kernel,
+                           .draw = kept(keep, seed, draw, place)};
     if (!check(&w) || !fits("the result's gradient", g, query->dtype, w.batch, w.heads, w.rows, w.out_width)) return -1;
     bool ok = true;
     for (int k = 0; k < 3; k++) ok = ok && (w.grads[k] = gradient_of(in[1 + k]));

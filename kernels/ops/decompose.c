@@ -38,6 +38,16 @@ typedef struct {
     tt_array *copy, *results[TT_MOST_RESULTS], *info; /* a copy of A, where that is no result */
 } call;
 
+static bool on_one_device(const tt_array *a, const tt_array *other) {
+    char text[2][16];
+    if (!other || other->storage->device == a->storage->device) return true;
+    tt_fail(TT_RUNTIME_ERROR,
+            "Expected all tensors to be on the same device, but found at least two devices, %s and %s!",
+            tt_device_text(text[0], sizeof text[0], a->storage->device),
+            tt_device_text(text[1], sizeof text[1], other->storage->device));
+    return false;
+}
+
 static bool check_operand(const char *name, const tt_array *x, bool square) {
     char device[16];
     const int64_t *sizes = x->shape + x->ndim - 2;
@@ -82,18 +92,17 @@ static bool check_pivots(const call *j, const tt_array *a, const tt_array *pivot
     return fit;
 }
 
-/* LAPACK believes pivots, which are places in memory. Of LDL^T two negative ones stand for a block of 2 x 2. */
+/* LAPACK believes pivots, which are places in memory. Of LDL^T two negative ones stand for a block of 2 x 2. A device's
+ * are looked at there. */
 static bool check_places(const call *j, const tt_array *pivots) {
     const int *p = (const int *)pivots->data;
     int64_t k = j->s.first.k, most = j->s.first.m, count = k ? pivots->numel : 0;
     bool blocks = !strcmp(j->d->name, "ldl_solve");
+    if (!tt_here()->on_host) return true;
     for (int64_t i = 0; i < count; i++) {
         bool block = blocks && p[i] < 0 && i % k + 1 < k && p[i + 1] < 0 && -(int64_t)p[i + 1] <= most;
         if (block ? -(int64_t)p[i] > most : p[i] < 1 || p[i] > most) {
-            tt_fail(TT_RUNTIME_ERROR,
-                    "pivots must be between 1 and the number of rows, %lld, as the factorization "
-                    "gives them; one is %d",
-                    (long long)most, p[i]);
+            tt_fail(TT_RUNTIME_ERROR, TT_WRONG_PIVOT, (long long)most, p[i]);
             return false;
         }
         i += block;
@@ -129,8 +138,8 @@ static int length_of(const tt_matrix *c, char letter) {
     switch (letter) {
     case 'm': return c->m;
     case 'n': return c->n;
-    case 'M': return c->option ? c->m : c->k;
-    case 'N': return c->option ? c->n : c->k;
+    case 'M': return c->option & 1 ? c->m : c->k;
+    case 'N': return c->option & 1 ? c->n : c->k;
     case 'r': return c->b_rows;
     case 'c': return c->b_cols;
     default: return c->k;
@@ -202,9 +211,9 @@ static bool place_b(call *j, tt_array *b) {
 }
 
 /* The error for the first matrix that has no such decomposition. */
-static bool all_succeeded(const call *j) {
+static bool succeeded(const call *j, const int *infos) {
     for (int64_t i = 0; i < j->s.count; i++) {
-        int info = j->s.info[i];
+        int info = infos[i];
         char text[300] = "The algorithm failed to converge because the input matrix contained non-finite values.";
         char where[48] = "";
         if (!info) continue;
@@ -216,13 +225,26 @@ static bool all_succeeded(const call *j) {
     return true;
 }
 
+static bool all_succeeded(const call *j) {
+    if (tt_here()->on_host || !j->s.count) return succeeded(j, j->s.info);
+    int64_t nbytes = j->s.count * (int64_t)sizeof(int);
+    int *infos = tt_scratch(nbytes);
+    if (!infos) return tt_fail(TT_OUT_OF_MEMORY, "out of memory for the state of each matrix"), false;
+    bool ok = tt_here()->read(infos, j->s.info, nbytes) && succeeded(j, infos);
+    tt_scratch_free(infos);
+    return ok;
+}
+
 static bool run(call *j, int which, tt_array *a, tt_array *b, bool check) {
     return make_results(j) && place_a(j, a) && (!b || place_b(j, b)) && tt_here()->decompose(which, &j->s) &&
-           (!check || all_succeeded(j));
+           (!check || !*j->d->failure || all_succeeded(j));
 }
 
 int tt_decompose(int which, tt_array *a, tt_array *b, tt_array *pivots, int option, double rcond, int check,
                  tt_array **results) {
+    tt_array *operands[] = {a, b, pivots};
+    if (!on_one_device(a, b) || !on_one_device(a, pivots)) return -1;
+    TT_ON_DEVICE(-1, table[which].name, 3, operands);
     call j = {.d = &table[which], .s = {.dtype = a->dtype, .first = {.option = option, .rcond = rcond}}};
     tt_matrix *c = &j.s.first;
     if (!check_operand("A", a, j.d->square) || (b && !check_operand("B", b, false))) return -1;

@@ -54,6 +54,9 @@ tt_array *tt_class_loss(tt_array *x, tt_array *target, tt_array *weight, int log
     if (x->ndim != 2) return tt_fail(TT_RUNTIME_ERROR, "%s: input should be 1D or 2D, got %dD", op, x->ndim);
     int64_t rows = x->shape[0], classes = x->shape[1];
     if (!check_classes(op, target, weight, rows, classes, ignore) || tt_rows_too_long(op, classes)) return NULL;
+    if (weight && weight->dtype != x->dtype)
+        return tt_fail(TT_RUNTIME_ERROR, "%s: expected weight of dtype %s, that of input, but found %s", op,
+                       tt_dtype_names[x->dtype], tt_dtype_names[weight->dtype]);
     int dtype = tt_compute_dtype(x->dtype);
     tt_plain p[2] = {{0}};
     tt_array *out = NULL;

@@ -14,6 +14,7 @@ static bool lie_within(const char *op, const tt_array *places, int64_t count, in
         tt_fail(TT_RUNTIME_ERROR, "%s: expected a vector of int64 for each value", op);
         return false;
     }
+    if (!tt_here()->on_host) return true; /* kernels look */
     const int64_t *at = (const int64_t *)places->data;
     uint64_t largest = 0; /* of what is negative, too */
     for (int64_t e = 0; e < count; e++)
@@ -34,8 +35,8 @@ static tt_array *computed(const char *op, tt_array **in, tt_sparse_work *w, int6
     for (int k = 0; k < 4; k++)
         if (!tt_plain_take(&p[k], in[k], in[k]->dtype)) goto done;
     w->count = p[0].array->numel;
-    w->rows = (const int64_t *)p[0].array->data;
-    w->cols = (const int64_t *)p[1].array->data;
+    w->rows = p[0].array;
+    w->cols = p[1].array;
     w->b = p[3].array;
     if (!is_matrix(op, w->b, p[2].array->ndim == 2 || product ? p[2].array : w->b)) goto done;
     if (product && (p[2].array->ndim != 1 || p[2].array->numel != w->count)) {

@@ -29,17 +29,15 @@ static bool usable(const char *op, const tt_array *a, int dims) {
     return false;
 }
 
-/* Axes of the last dimensions, behind axes of one element. spec: NULL for those of an array of one element each. */
-static bool set_axes(const char *op, tt_pool_work *w, int dims, const int64_t *sizes, const int64_t *spec,
-                     const int64_t *out) {
+/* Axes of the last dimensions, behind axes of one element. */
+static bool set_axes(const char *op, tt_pool_work *w, int dims, const int64_t *sizes, const int64_t *spec) {
     w->dims = dims;
     for (int k = 0; k < 3; k++) {
         int d = k - (3 - dims);
         tt_window_axis a = {1, 1, 1, 1, 0, 1};
         if (d >= 0)
-            a = spec ? (tt_window_axis){sizes[d],        spec[5 * d + 4], spec[5 * d],
-                                        spec[5 * d + 1], spec[5 * d + 2], spec[5 * d + 3]}
-                     : (tt_window_axis){sizes[d], out[d], 1, 1, 0, 1};
+            a = (tt_window_axis){sizes[d],        spec[5 * d + 4], spec[5 * d],
+                                 spec[5 * d + 1], spec[5 * d + 2], spec[5 * d + 3]};
         if (a.in < 0 || a.out < 0 || a.taps < 1 || a.stride < 0 || a.padding < 0 || a.step < 1) {
             tt_fail(TT_RUNTIME_ERROR, "%s: sizes, windows, strides and dilations must be positive", op);
             return false;
@@ -54,7 +52,7 @@ static tt_array *pool(const char *op, tt_pool_work w, tt_array *x, int dims, int
     if (index) *index = NULL;
     TT_ON_DEVICE(NULL, op, 2, ((tt_array *[]){x, w.starts}));
     if (!tt_ready(x) || (w.starts && !tt_ready(w.starts))) return tt_decline();
-    if (!usable(op, x, dims) || !set_axes(op, &w, dims, x->shape + x->ndim - dims, spec, NULL)) return NULL;
+    if (!usable(op, x, dims) || !set_axes(op, &w, dims, x->shape + x->ndim - dims, spec)) return NULL;
     for (int d = 0; d < dims; d++) sizes[d] = spec[5 * d + 4];
     bool last = !w.starts && tt_channels_are_last(x, dims);
     w.from = x;
@@ -80,9 +78,9 @@ tt_array *tt_avg_pool(tt_array *x, int dims, int64_t *spec, int padding, int64_t
 }
 
 static tt_array *backward(const char *op, tt_pool_work w, tt_array *g, int dims, int64_t *sizes, int64_t *spec) {
-    TT_ON_DEVICE(NULL, op, 2, ((tt_array *[]){g, w.index}));
-    if (!tt_ready(g) || (w.index && !tt_ready(w.index))) return tt_decline();
-    if (!usable(op, g, dims) || !set_axes(op, &w, dims, sizes, spec, g->shape + g->ndim - dims)) return NULL;
+    TT_ON_DEVICE(NULL, op, 3, ((tt_array *[]){g, w.index, w.starts}));
+    if (!tt_ready(g) || (w.index && !tt_ready(w.index)) || (w.starts && !tt_ready(w.starts))) return tt_decline();
+    if (!usable(op, g, dims) || !set_axes(op, &w, dims, sizes, spec)) return NULL;
     if (w.index && (!tt_same_shape(g, w.index) || w.index->dtype != TT_I64))
         return tt_fail(TT_RUNTIME_ERROR, "%s: expected int64 indices of the gradient's shape", op);
     for (int k = 0; k < dims; k++)
@@ -96,9 +94,10 @@ static tt_array *backward(const char *op, tt_pool_work w, tt_array *g, int dims,
     return NULL;
 }
 
-tt_array *tt_max_pool_backward(tt_array *g, tt_array *index, int dims, int64_t *sizes) {
-    return backward("max_pool_backward", (tt_pool_work){.what = TT_POOL_MAX_BACKWARD, .index = index}, g, dims, sizes,
-                    NULL);
+tt_array *tt_max_pool_backward(tt_array *g, tt_array *index, int dims, int64_t *sizes, int64_t *spec,
+                               tt_array *starts) {
+    return backward("max_pool_backward", (tt_pool_work){.what = TT_POOL_MAX_BACKWARD, .index = index, .starts = starts},
+                    g, dims, sizes, spec);
 }
 
 tt_array *tt_avg_pool_backward(tt_array *g, int dims, int64_t *sizes, int64_t *spec, int padding, int64_t divisor) {

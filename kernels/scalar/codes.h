@@ -25,3 +25,7 @@ enum { TT_RANGE_INTEGERS, TT_RANGE_STEPPED, TT_RANGE_BETWEEN, TT_RANGE_POWER, TT
 #define TT_CLASS_LOGITS 1
 #define TT_CLASS_BACKWARD 2
 #define TT_CLASS_TARGETS 4
+
+/* How images are sampled at places of a grid, and what lies beyond them. */
+enum { TT_GRID_NEAREST, TT_GRID_BILINEAR, TT_GRID_BICUBIC };
+enum { TT_GRID_ZEROS, TT_GRID_BORDER, TT_GRID_REFLECTION };

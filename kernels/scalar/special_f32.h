@@ -5,6 +5,13 @@
 #include "bits.h"
 #include "wide_f32.h"
 
+/* Vectors compute what any of their elements needs; of a GPU's threads those go on together that need it. */
+#if TT_CUDA
+#define TT_WHERE(needed) if (needed)
+#else
+#define TT_WHERE(needed)
+#endif
+
 /* erfc(a) = 2 exp(-a^2) M(sqrt2 a), M(b) = exp(b^2/2) Phi(-b) = t Q(t), t = 1/(b+4): the same form
    as in gelu, to 2^-35.  From a = 10.06 on it is below half the smallest denormal. */
 TT_FN float tt_erfc_f32(float x) {
@@ -69,41 +76,51 @@ TT_FN float tt_erfinv_f32(float x) {
    q gathers the factors.  On the left, reflection: Gamma(-a) Gamma(a) = -pi/(a sin(pi a)); all
    factors share one logarithm.  Its zeros there are crossed with an absolute error of 1e-13. */
 TT_FN float tt_lgamma_f32(float x) {
-    double a = (double)tt_abs_f32(x), t, w, i, i2, near_sum, far_sum, q, f, y;
+    double a = (double)tt_abs_f32(x), t, w, i, i2, sum = 0.0, near_sum = 0.0, far_sum = 0.0, q, f = 1.0, y;
     int low = a < 2.5, k;
-    t = (a < 0.5 ? a : a < 1.5 ? a - 1.0 : a - 2.0);
-    near_sum = -1.2211758079955510e-05;
-    near_sum = near_sum * t + 2.4466741375831293e-05;
-    near_sum = near_sum * t - 4.3638319846340309e-05;
-    near_sum = near_sum * t + 9.8182677737582055e-05;
-    near_sum = near_sum * t - 2.2343955556950923e-04;
-    near_sum = near_sum * t + 5.0986263860035362e-04;
-    near_sum = near_sum * t - 1.1927221402246325e-03;
-    near_sum = near_sum * t + 2.8904962459501958e-03;
-    near_sum = near_sum * t - 7.3855527064215819e-03;
-    near_sum = near_sum * t + 2.0580808864985024e-02;
-    near_sum = near_sum * t - 6.7352301019901473e-02;
-    near_sum = near_sum * t + 3.2246703342026461e-01;
-    near_sum = (near_sum * t + 4.2278433509835828e-01) * t;
+    TT_WHERE(low) {
+        t = (a < 0.5 ? a : a < 1.5 ? a - 1.0 : a - 2.0);
+        sum = -1.2211758079955510e-05;
+        sum = sum * t + 2.4466741375831293e-05;
+        sum = sum * t - 4.3638319846340309e-05;
+        sum = sum * t + 9.8182677737582055e-05;
+        sum = sum * t - 2.2343955556950923e-04;
+        sum = sum * t + 5.0986263860035362e-04;
+        sum = sum * t - 1.1927221402246325e-03;
+        sum = sum * t + 2.8904962459501958e-03;
+        sum = sum * t - 7.3855527064215819e-03;
+        sum = sum * t + 2.0580808864985024e-02;
+        sum = sum * t - 6.7352301019901473e-02;
+        sum = sum * t + 3.2246703342026461e-01;
+        near_sum = (sum * t + 4.2278433509835828e-01) * t;
+    }
     q = 1.0;
-    for (k = 0; k < 8; k++) q *= a + (double)k;
-    w = a < 8.0 ? a + 8.0 : a;
+    TT_WHERE(!low && a < 8.0) {
+        for (k = 0; k < 8; k++) q *= a + (double)k;
+    }
     q = a < 8.0 ? q : 1.0;
     q = low ? (a < 0.5 ? a * (a + 1.0) : a < 1.5 ? a : 1.0) : q;
-    i = 1.0 / w;
-    i2 = i * i;
-    far_sum = 1.0 / 156;
-    far_sum = far_sum * i2 - 691.0 / 360360;
-    far_sum = far_sum * i2 + 1.0 / 1188;
-    far_sum = far_sum * i2 - 1.0 / 1680;
-    far_sum = far_sum * i2 + 1.0 / 1260;
-    far_sum = far_sum * i2 - 1.0 / 360;
-    far_sum = far_sum * i2 + 1.0 / 12;
-    far_sum = far_sum * i + 0.91893853320467278 + ((w - 0.5) * tt_log_wide(w) - w);
-    f = a < 0x1p52 ? a - ((a + TT_ROUND_F64) - TT_ROUND_F64) : 0.0; /* beyond, all are integers */
-    f = tt_abs_f64(tt_sinpi_wide(f));
-    f = TT_PI_F64 / (a * f);
-    y = (low ? near_sum : far_sum) - tt_log_wide(x < 0.0f ? q * f : q);
+    TT_WHERE(!low) {
+        w = a < 8.0 ? a + 8.0 : a;
+        i = 1.0 / w;
+        i2 = i * i;
+        sum = 1.0 / 156;
+        sum = sum * i2 - 691.0 / 360360;
+        sum = sum * i2 + 1.0 / 1188;
+        sum = sum * i2 - 1.0 / 1680;
+        sum = sum * i2 + 1.0 / 1260;
+        sum = sum * i2 - 1.0 / 360;
+        sum = sum * i2 + 1.0 / 12;
+        far_sum = sum * i + 0.91893853320467278 + ((w - 0.5) * tt_log_wide(w) - w);
+    }
+    TT_WHERE(x < 0.0f) {
+        f = a < 0x1p52 ? a - ((a + TT_ROUND_F64) - TT_ROUND_F64) : 0.0; /* beyond, all are integers */
+        f = tt_abs_f64(tt_sinpi_wide(f));
+        f = TT_PI_F64 / (a * f);
+    }
+    y = low ? near_sum : far_sum;
+    t = x < 0.0f ? q * f : q;
+    TT_WHERE(t != 1.0) y -= tt_log_wide(t);
     y = x < 0.0f ? -y : y;
     y = x < 0.0f && f == TT_INF_F64 ? TT_INF_F64 : y;
     y = a == 0.0 || a == TT_INF_F64 ? TT_INF_F64 : y;
@@ -119,7 +136,7 @@ TT_FN float tt_digamma_f32(float x) {
     double v = (double)x, z = v < 0.0 ? 1.0 - v : v;
     double p = 0.0, q = 1.0, w, i, i2, y, f;
     int k;
-    for (k = 0; k < 8; k++) {
+    TT_WHERE(z < 8.0) for (k = 0; k < 8; k++) {
         p = p * (z + (double)k) + q;
         q = q * (z + (double)k);
     }
@@ -133,10 +150,13 @@ TT_FN float tt_digamma_f32(float x) {
     y = y * i2 - 1.0 / 252;
     y = y * i2 + 1.0 / 120;
     y = y * i2 - 1.0 / 12;
-    y = tt_log_wide(w) - 0.5 * i + y * i2 - (z < 8.0 ? p / q : 0.0);
-    f = v > -0x1p52 ? v - ((v + TT_ROUND_F64) - TT_ROUND_F64) : 0.0;
-    w = TT_PI_F64 * tt_sinpi_wide(0.5 - tt_abs_f64(f)) / tt_sinpi_wide(f);
-    y = v < 0.0 ? (f == 0.0 ? TT_NAN_F64 : y - w) : y;
+    f = z < 8.0 ? p / q : 0.0;
+    y = tt_log_wide(w) - 0.5 * i + y * i2 - f;
+    TT_WHERE(v < 0.0) {
+        f = v > -0x1p52 ? v - ((v + TT_ROUND_F64) - TT_ROUND_F64) : 0.0;
+        w = TT_PI_F64 * tt_sinpi_wide(0.5 - tt_abs_f64(f)) / tt_sinpi_wide(f);
+        y = v < 0.0 ? (f == 0.0 ? TT_NAN_F64 : y - w) : y;
+    }
     y = v == 0.0 ? -tt_copysign_f64(TT_INF_F64, v) : y;
   /* The one float so near to a zero that this error counts: 2.04 ulp. Its value by mpmath. */
     y = x == -0x1.0b2f02p6f ? -6.6815477437689715e-09 : y;

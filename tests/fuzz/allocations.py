@@ -141,4 +141,4 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
     if options.child:
         return child(options.step, options.every, options.times)
-    print(json.dumps(run(options.step, options.every, options.times), indent=1))
+    print(json.dumps(run(options.step, options.every, options.times, timeout=None), indent=1))

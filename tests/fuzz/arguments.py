@@ -7,9 +7,21 @@ import numpy as np
 
 from fuse.catalog import words
 
-DTYPES = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool")
+DTYPES = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool", "complex64")
 SHAPES = ("()", "(0,)", "(1,)", "(3,)", "(2, 3)", "(3, 2)", "(2, 0)", "(3, 3)", "(2, 3, 4)", "(1, 2, 1, 3)", "(4, 5)")
-HOWS = ("plain",) * 6 + ("grad", "grad", "nonleaf", "transposed", "strided", "expanded", "inference", "nan", "offset")
+HOWS = ("plain",) * 6 + (
+    "grad",
+    "grad",
+    "nonleaf",
+    "transposed",
+    "strided",
+    "expanded",
+    "inference",
+    "nan",
+    "offset",
+    "coo",
+    "csr",
+)
 
 #: Names that the sources use beside ``torch`` and ``T``.
 HOSTILE = {}
@@ -142,6 +154,10 @@ def tensor(m):
             t = t[1:]
         elif how == "nan" and t.is_floating_point():
             t = t / 0
+        elif shape and how == "coo":
+            t = t.to_sparse()
+        elif len(shape) == 2 and how == "csr":
+            t = t.to_sparse_csr()
         elif how in ("grad", "nonleaf") and t.is_floating_point():
             t = t.requires_grad_()
             t = t * 1 if how == "nonleaf" else t

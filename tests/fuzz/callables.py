@@ -14,14 +14,18 @@ from optable.core import Spec
 from tinytorch.ops.declare import NAMESPACES
 
 MUTATED = 0.5  # of all calls, those of the table with one thing wrong
-MODULES = ("nn", "nn.init", "nn.utils", "autograd", "autograd.functional", "optim", "optim.lr_scheduler", "utils.data")
+MODULES = words("""
+    nn nn.init nn.utils nn.utils.rnn nn.utils.parametrize nn.utils.parametrizations nn.attention nn.parameter autograd
+    autograd.functional autograd.graph optim optim.lr_scheduler optim.swa_utils utils.data utils.checkpoint
+    utils.dlpack overrides cpu func
+""")
 #: Not called: what changes the process for the calls that follow, writes files, or starts processes.
 LEFT_OUT = {
     "set_default_device", "set_default_dtype", "set_num_threads", "set_printoptions", "set_float32_matmul_precision",
     "set_grad_enabled", "save", "load", "config", "fuse", "seed", "manual_seed", "set_rng_state", "set_detect_anomaly",
     "cuda.manual_seed", "cuda.manual_seed_all", "detect_anomaly", "from_file", "get_worker_info", "DataLoader",
     "graph_to_dot", "OutOfMemoryError", "LinAlgError", "no_grad", "enable_grad", "inference_mode", "GradcheckError",
-    "share_memory_", "__dir__", "__setstate__", "__reduce_ex__", "__new__", "set_", "Function", "Node",
+    "SDPBackend", "share_memory_", "__dir__", "__setstate__", "__reduce_ex__", "__new__", "set_", "Function", "Node",
 }  # fmt: skip
 
 

@@ -85,7 +85,8 @@ class Child:
             return f"hangs for {self.seconds:g} seconds"
         if os.WIFSIGNALED(self.status):
             return signal.Signals(os.WTERMSIG(self.status)).name
-        return f"exit status {os.WEXITSTATUS(self.status)}" if os.WEXITSTATUS(self.status) else ""
+        status = os.WEXITSTATUS(self.status)
+        return f"exit status {status}" if status or self.number != NONE else ""
 
 
 def _send(pipe, message):

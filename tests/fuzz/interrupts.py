@@ -127,4 +127,4 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
     if options.child:
         return child(options.step, options.every)
-    print(json.dumps(run(options.step, options.every), indent=1))
+    print(json.dumps(run(options.step, options.every, timeout=None), indent=1))

@@ -77,6 +77,48 @@ def layers():
     return [y.sum().item(), *x.grad.flatten().tolist()[::17]]
 
 
+def algebra():
+    """Decompositions, equations, functions of matrices and complex numbers: forward and back."""
+    tt.manual_seed(3)
+    a = (data(2, 4, 4) + 2 * tt.eye(4)).requires_grad_()
+    g, la = a @ a.mT + tt.eye(4), tt.linalg
+    u, s, vh = la.svd(a)
+    q, r = la.qr(a)
+    p, lower, upper = la.lu(a)
+    found = [(u * s.unsqueeze(-2)) @ vh, la.eigh(g)[0], q * r, lower @ upper, la.cholesky(g)]
+    found += [la.solve(g, a), la.lstsq(a, g)[0], la.inv(g), la.matrix_exp(a), la.slogdet(g)[1], la.pinv(a)]
+    found += [la.solve_triangular(g, a, upper=True), la.matrix_norm(a, 2), la.eigvals(a).abs(), la.matrix_power(a, 3)]
+    z = tt.complex(a, a.mT)
+    found += [
+        tt.view_as_real(z @ z.mH),
+        (z * z.conj()).sin().abs(),
+        tt.stft(z.imag.reshape(2, 16), 8, window=tt.hann_window(8), return_complex=True),
+    ]
+    loss = sum(tt.view_as_real(x).sum() if x.is_complex() else x.sum() for x in found)
+    loss.backward()
+    return [loss.item(), *a.grad.flatten().tolist()]
+
+
+def scattered():
+    """Sparse tensors of both layouts, bags, several recurrent layers, transposed convolution, lined up sequences,
+    special functions: forward and back."""
+    tt.manual_seed(4)
+    x = data(6, 6).requires_grad_()
+    coo = x.relu().to_sparse()
+    y = tt.sparse.mm(coo, x) + (coo + coo * 2).coalesce().to_dense() + (x > 0).float().to_sparse_csr() @ x
+    y = y + F.embedding_bag(tt.arange(12).reshape(6, 2) % 6, x)
+    y = F.conv_transpose1d(y.reshape(1, 6, 6), data(6, 3, 3), stride=2)
+    y, _ = nn.LSTM(13, 5, 2, bidirectional=True)(y)
+    y, _ = nn.MultiheadAttention(10, 2)(y, y, y)
+    y = F.max_pool1d(F.instance_norm(y), 2)
+    y = F.batch_norm(F.adaptive_avg_pool1d(y, 4), None, None, training=True)
+    lined = F.ctc_loss(y.reshape(4, 1, 3).log_softmax(2), tt.tensor([[1, 2]]), (4,), (2,))
+    loss = lined + tt.special.i0e(y).sum() + tt.special.xlogy(y, 3.0).sum() + F.grid_sample(
+        x.reshape(1, 1, 6, 6), y.reshape(1, 2, 3, 2), align_corners=False).sum()  # fmt: skip
+    loss.backward()
+    return [loss.item(), *x.grad.flatten().tolist()]
+
+
 def plain():
     """Operators with a fast path in C, of which another is the general one."""
     a, b = PLAIN
@@ -86,5 +128,5 @@ def plain():
 PLAIN = data(90, 90), data(90, 90) + 1
 
 
-STEPS = {f.__name__: f for f in (train, fused, second, several, layers)}
+STEPS = {f.__name__: f for f in (train, fused, second, several, layers, algebra, scattered)}
 EVERY = STEPS | {"plain": plain}

@@ -2,10 +2,13 @@
 
 import itertools
 import math
+import warnings
 
+import numpy as np
 import pytest
 
 import tinytorch as tt
+from fuzz.arguments import HOSTILE
 from tinytorch.nn import functional as F
 
 
@@ -92,3 +95,120 @@ def test_an_error_holds_nothing(no_gc):
         with pytest.raises((TypeError, RuntimeError)):
             call(tt.ones(100))
     assert tt.cpu.memory_allocated() == before
+
+
+#: Calls that raised another class than PyTorch's, of each kind: sizes and numbers that are no ints, dtypes that have no
+#: kernel, lists of the wrong length, arguments that come before others.
+RAISES = """
+    F.ctc_loss(T(3, 1, 4), T(1, 2).long(), torch.tensor([3]), (2,))
+    torch.broadcast_to(T(), -1)
+    F.scaled_dot_product_attention(T(2, 3, 4), T(2, 5, 4), T(2, 5, 2), T(7))
+    F.scaled_dot_product_attention(T(1, 2, 3, 4), T(1, 2, 5, 4), T(1, 2, 5, 4), T(5))
+    torch.slice_copy(T(4, 3), 0, 1, 9, -1)
+    torch.slice_copy(T(4, 3), Index(-9), 1, 9, 2)
+    torch.unfold_copy(T(), 0, 3, 1)
+    torch.nonzero_static(T(3), size=-1)
+    torch.unbind_copy(T(3), out=3)
+    F.unfold(T(3, 4), 2)
+    F.unfold(T(3, 4, 4), T(0))
+    F.unfold(T(3, 4, 4), iter((0, 1)))
+    F.max_unpool2d(T(2, 3, 3), 3, 2, -2**31)
+    F.max_unpool3d(T(2, 3, 3, 3), 3, 2, 2)
+    torch.conv_transpose1d(T(1, 2, 3).int(), T(2, 1, 3))
+    torch.conv2d(T(1, 1, 3, 3).bool(), T(1, 1, 2, 2))
+    F.grid_sample(T(1, 1, 3, 3).short(), T(1, 2, 2, 2))
+    torch.fft.fft(T(4), norm=b"x")
+    torch.fft.fftshift(T(), dim=(0, -1))
+    torch.fft.hfftn(T(2, 3), T().to(torch.complex64), (0, 1))
+    torch.unflatten(T(4), 0, range(3))
+    T(4).unflatten(0, memoryview(b"abc"))
+    torch.pixel_shuffle(T(4, 1, 1), 2**40)
+    torch.pixel_shuffle(T(4, 1, 1), Index(-9))
+    F.channel_shuffle(T(2, 4, 3), Index(-9))
+    torch.channel_shuffle("text", 2)
+    torch.linalg.vander(T(3), N=Index(-9))
+    torch.lstm_cell(T(4, 3), [T(4, 2), T(4, 2)], T(8, 3), T(3))
+    torch.rnn_tanh(T(3, 2, 3), T(2, 2, 2), [T(2, 3), T(2, 2), T(2), T(2)], True, 1, 0.0, True, False, False)
+    torch.rnn_tanh(T(6, 3), T(3), T(1, 3, 2), [T(2, 3), T(2, 2), T(2), T(2)], True, 1, 0.0, True, False)
+    torch.rnn_tanh(T(6, 3), T(3).long(), T(2, 3, 2), [T(2, 3), T(2, 2), T(2), T(2)], True, 1, -1.5, True, True)
+    torch.gradient(T(4, 2), edge_order=Index(-9))
+    torch.baddbmm(T(2, 2, 2).int(), T(2, 2, 2).int(), T(2, 2, 2).int(), beta=inf)
+    torch.baddbmm(T(2, 2, 2).int(), T(2, 2, 2).int(), T(2, 2, 2).int(), alpha=nan)
+    torch.as_strided_([T(2)])
+    torch.mvlgamma(T(2), 2**62)
+    torch.mvlgamma(T(2), 0)
+    T(2).long().mvlgamma_(np.int64(1))
+    torch.signal.windows.general_cosine(T() * -1, a=[1.0])
+    torch.signal.windows.general_cosine(7, a="x")
+    torch.blackman_window(Index(-9))
+    torch.cdist(T(2, 3).half(), T(2, 3))
+    torch.cdist(T(2, 3), T(2, 3), 3, set())
+    F.embedding_bag(T(1, 2, 1, 3), T(6).long(), T(4, 3), T(3).long(), mode="max")
+    F.adaptive_avg_pool2d(T(2, 5, 6), [])
+    F.adaptive_avg_pool2d(T(2, 5, 6), range(3))
+    F.adaptive_avg_pool2d(T(2, 5, 6), (nan,))
+    F.adaptive_max_pool1d(T(2, 5), memoryview(b"abc"))
+    F.avg_pool2d(T(3, 4), 2)
+    F.max_pool2d(T(2, 5, 6), 3, np.int8(-1))
+    F.interpolate(T(1, 1, 3), scale_factor=inf)
+    F.interpolate(T(1, 1, 3), scale_factor="")
+    F.interpolate(T(1, 1, 3), scale_factor=2, mode=[1])
+    F.upsample(T(1, 1, 3), scale_factor=2, mode=T(3))
+    F.local_response_norm(T(2, 5, 2, 2), 2, T(3, 2))
+    T(2, 3).nanquantile(T(3) * 5, -9)
+    torch.renorm(T(2, 3), 2, Index(-9), 1.0)
+    torch.trapezoid(T(3, 2, 4), T(2, 4), dim=Index(0))
+    torch.vsplit(T(4, 2), Index(-9))
+    T().squeeze_(Index(-9))
+    torch.nn.utils.rnn.invert_permutation(3)
+    torch.nn.utils.rnn.pack_padded_sequence(1e300, T(1))
+    torch.autograd.graph.increment_version(["a"])
+    torch.func.functional_call(torch.nn.Linear(1, 1), (T(2), None), 1)
+    torch.nn.TransformerEncoder(2, 2)
+"""
+
+
+@pytest.mark.parametrize("call", [line.strip() for line in RAISES.strip().split("\n")])
+def test_the_class_is_pytorch_s(torch, call):
+    raised = []
+    for m in (torch, tt):
+        names = {"torch": m, "F": m.nn.functional, "T": lambda *size, m=m: m.ones(size), **HOSTILE}
+        with warnings.catch_warnings(), pytest.raises(Exception) as error:
+            warnings.simplefilter("ignore")
+            eval(call, names)
+        raised.append(error.type)
+    if raised[1] is not tt.OutOfMemoryError:
+        assert raised[0].__name__.lstrip("_") in [c.__name__ for c in raised[1].__mro__], error.value
+
+
+#: And calls that were refused.
+ANSWERS = """
+    F.scaled_dot_product_attention(A(2, 3, 4), A(2, 5, 4), A(2, 5, 2), A(5))
+    F.scaled_dot_product_attention(A(3, 4), A(5, 4), A(5, 4), A(5) > 1)
+    F.scaled_dot_product_attention(A(3, 4), A(5, 4), A(5, 4), A(1)[0])
+    F.unfold(A(3, 4, 4), [2, 3])
+    F.unfold(A(3, 4, 4), iter((2, 3)), padding=range(2))
+    F.adaptive_avg_pool2d(A(2, 5, 6), range(1, 3))
+    torch.fft.fft(A(4), norm=b"ortho").real
+    torch.gradient(A(4, 2), dim=np.int64(1))[0]
+    torch.mvlgamma(A(2) + 9, np.int64(3))
+    torch.mvlgamma(A(2, 3) + 50, 70)
+"""
+
+
+@pytest.mark.parametrize("call", [line.strip() for line in ANSWERS.strip().split("\n")])
+def test_the_answer_is_pytorch_s(torch, call):
+    found = []
+    for m in (torch, tt):
+
+        def A(*size, m=m):
+            return (m.arange(math.prod(size)) % 7).reshape(size).float()
+
+        found.append(eval(call, {"torch": m, "F": m.nn.functional, "A": A, **HOSTILE}).tolist())
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-5, atol=1e-6)
+
+
+def test_more_layers_than_memory():
+    for cls, layer in ((tt.nn.TransformerEncoder, "Encoder"), (tt.nn.TransformerDecoder, "Decoder")):
+        with pytest.raises(MemoryError):
+            cls(getattr(tt.nn, f"Transformer{layer}Layer")(2, 1, 2), 2**62)

@@ -22,7 +22,7 @@ from tinytorch.backends.cpu import ffi
 from tinytorch.backends.cuda import runtime
 from tinytorch.backends.cuda.source import kernels_folder
 
-from . import products, transforms
+from . import products, solvers, transforms
 
 HERE = pathlib.Path(__file__).resolve().parent
 WAITS = re.compile(r"__sync|__shfl|__ballot|__any_sync|__all_sync")
@@ -250,6 +250,19 @@ class Emulator:
         given = ffi.new("tt_transform *", problem[0])
         self._tell(stream, "fft", lambda: transforms.transform(given, a, out))
         return 0
+
+    def solve(self, device: int, problem, stream) -> int:
+        if self.idle:
+            return 0
+        given = ffi.new("tt_solver *", problem[0])
+        self._tell(stream, "linalg", lambda: solvers.solve(device, given))
+        return 0
+
+    def convolve(self, device: int, problem, input, weight, result, stream) -> int:
+        return 1  # no library here: the kernel does it
+
+    def attend(self, device: int, problem, tensors, stream) -> int:
+        return 1
 
     def _tell(self, stream, name: str, work) -> None:
         """Work of a stream: done at once, or recorded."""

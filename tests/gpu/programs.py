@@ -6,7 +6,7 @@ from tinytorch.nn import functional as F
 from tinytorch.nn.utils import clip_grad_norm_
 
 #: These look at values, and raise errors if they are wrong.
-CHECKED = {"multinomial", "counting"}
+CHECKED = {"multinomial", "counting", "sparse"}
 HOT = 4  # runs after which fused mode has had its kernels compiled
 
 
@@ -85,6 +85,20 @@ def matmul_int():
     _ = empty(50, 60, dtype=tt.int64) @ empty(60, 7, dtype=tt.int64)
 
 
+def conv():
+    for dtype in (tt.float32, tt.float64, tt.bfloat16, tt.int64):
+        _ = tt.conv2d(empty(2, 4, 8, 8, dtype=dtype), empty(6, 2, 3, 3, dtype=dtype), groups=2)
+    x, w = empty(2, 4, 8).requires_grad_(), empty(6, 4, 3).requires_grad_()
+    tt.conv1d(x, w).sum().backward()
+
+
+def recurrent():
+    for kind in ("RNN", "LSTM", "GRU"):
+        layer = getattr(tt.nn, kind)(3, 4, dtype=tt.float32, device="cuda")
+        layer(empty(5, 2, 3))[0].sum().backward()
+    tt.nn.RNN(3, 4, nonlinearity="relu", dtype=tt.float64, device="cuda")(empty(5, 2, 3, dtype=tt.float64))
+
+
 def _optimise(*kinds, **options):
     for kind in kinds:
         parameters = [empty(33).requires_grad_(), empty(4, 4).requires_grad_()]
@@ -157,11 +171,11 @@ def rowsort():
 
 
 def sorted():
-    _ = empty(100_000).sort(), empty(3, 50_000, dtype=tt.float16).sort(1)
+    _ = empty(5000, 3).sort(0), empty(100_000).mode(), empty(50_000, 3, dtype=tt.float16).sort(0)
 
 
 def select():
-    _ = empty(9, 60).topk(3), empty(9, 5000).kthvalue(7), empty(99).median()
+    _ = empty(9, 900).topk(3), empty(9, 5000).kthvalue(7), empty(9000).topk(5), empty(9, 4000).median(1)
 
 
 def scan():
@@ -183,6 +197,10 @@ def groups():
 
 def search():
     _ = tt.searchsorted(empty(99), empty(7)), tt.isin(empty(99), empty(50))
+
+
+def distinct():
+    _ = empty(9000).unique(), empty(5000, dtype=tt.float64).unique_consecutive()
 
 
 def counting():
@@ -207,6 +225,67 @@ def mul_backward():
         (a * b).backward(empty(1000).to(dtype))
 
 
+def pool():
+    for dtype in (tt.float32, tt.bfloat16, tt.float64):
+        x = empty(2, 3, 9, 12, dtype=dtype).requires_grad_()
+        for image in (x, x.contiguous(memory_format=tt.channels_last)):
+            F.max_pool2d(image, 3, 2, 1).sum().backward()
+            F.avg_pool2d(image, (4, 2)).sum().backward()
+    F.max_pool1d(empty(2, 3, 9), 2)
+    _ = F.max_pool2d(empty(2, 3, 9, 9).to(tt.uint8), 2), F.avg_pool2d(empty(2, 3, 9, 9).long(), 2)
+    F.adaptive_avg_pool3d(empty(2, 3, 9, 9, 5).requires_grad_(), (3, 2, 2)).sum().backward()
+    F.adaptive_max_pool1d(empty(2, 3, 9).requires_grad_(), 4).sum().backward()
+    F.fractional_max_pool2d(empty(2, 3, 9, 9).requires_grad_(), 2, 4).sum().backward()
+
+
+def resample():
+    for dtype in (tt.float32, tt.bfloat16, tt.float64):
+        x = empty(2, 3, 9, 12, dtype=dtype).requires_grad_()
+        for image in (x, x.contiguous(memory_format=tt.channels_last)):
+            F.interpolate(image, scale_factor=2, mode="bilinear").sum().backward()
+        F.interpolate(x, (5, 20), mode="bicubic", antialias=True).sum().backward()
+    F.interpolate(empty(2, 3, 9).requires_grad_(), 3).sum().backward()
+    F.interpolate(empty(2, 3, 9, 5, 4).requires_grad_(), (3, 7, 5), mode="trilinear").sum().backward()
+
+
+resample_taps = resample
+
+
+def unfold():
+    for dtype in (tt.float32, tt.bfloat16, tt.complex64):
+        F.unfold(empty(2, 3, 9, 12, dtype=dtype).requires_grad_(), 3, padding=1).backward(
+            empty(2, 27, 108, dtype=dtype)
+        )
+    F.fold(empty(2, 4, 20, dtype=tt.bool), (5, 6), 2)
+
+
+def batch_norm():
+    for dtype in (tt.float32, tt.bfloat16, tt.float64):
+        x, running = empty(4, 6, 20, 30, dtype=dtype), [empty(6), empty(6)]
+        for image in (x, x.contiguous(memory_format=tt.channels_last)):
+            out = F.batch_norm(image.requires_grad_(), *running, empty(6).requires_grad_(), empty(6), True)
+            out.backward(out.detach())
+    F.batch_norm(x.requires_grad_(), empty(6), empty(6)).sum().backward()
+
+
+batch_running = batch_sums = batch_norm
+
+
+def grid_sample():
+    for dtype in (tt.float32, tt.bfloat16):
+        x, grid = empty(2, 3, 9, 12, dtype=dtype).requires_grad_(), empty(2, 4, 5, 2, dtype=dtype).requires_grad_()
+        F.grid_sample(x, grid, align_corners=True).sum().backward()
+        F.grid_sample(x, grid, "bicubic", "reflection").sum().backward()
+    F.grid_sample(empty(2, 3, 9, 5, 4), empty(2, 4, 5, 6, 3), "nearest", "border")
+
+
+def sparse():
+    places = tt.zeros(2, 5, dtype=tt.int64, device="cuda")
+    for dtype in (tt.float32, tt.float64):
+        values, dense = empty(5, dtype=dtype).requires_grad_(), empty(4, 6, dtype=dtype).requires_grad_()
+        (tt.sparse_coo_tensor(places, values, (3, 4)) @ dense).sum().backward()
+
+
 def fused():
     x, y = empty(300, 400), empty(400)
     for _ in [None] * HOT:
@@ -218,3 +297,53 @@ def fused():
         with tt.fuse():
             _ = ((x.half() + 1) * 2).sum(0)
         tt.fuse.wait()
+
+
+def _large(dtype=tt.float32):
+    return empty(150, 150, dtype=dtype)
+
+
+def stack():
+    for dtype in (tt.float32, tt.complex128):
+        a = _large(dtype)
+        _ = tt.linalg.cholesky(a), tt.linalg.inv_ex(a), tt.linalg.eig(a), tt.linalg.lu(a), tt.linalg.svd(a)
+        _ = tt.linalg.lu_solve(*tt.linalg.lu_factor_ex(a)[:2], a), tt.linalg.lu_factor_ex(a, pivot=False)
+
+
+def ldl():
+    for dtype in (tt.float32, tt.complex128):
+        a = empty(5, 5, dtype=dtype)
+        _ = tt.linalg.ldl_solve(*tt.linalg.ldl_factor(a), a)
+        tt.linalg.ldl_solve(*tt.linalg.ldl_factor(a, hermitian=True), a, hermitian=True)
+
+
+def small():
+    for dtype in (tt.float32, tt.complex128):
+        a = empty(2, 5, 5, dtype=dtype)
+        _ = tt.linalg.cholesky(a), tt.linalg.inv(a), tt.linalg.solve(a, a), tt.linalg.qr(a), tt.linalg.qr(a, "r")
+        _ = tt.cholesky_inverse(a), tt.geqrf(a), tt.linalg.solve_triangular(a, a, upper=True)
+
+
+def jacobi():
+    for dtype in (tt.float32, tt.complex128):
+        a = empty(2, 5, 5, dtype=dtype)
+        _ = tt.linalg.svd(a), tt.linalg.svdvals(a), tt.linalg.eigh(a), tt.linalg.eigvalsh(a)
+
+
+def _attention(dtype=tt.float32, width=16, out_width=24, rows=40, keys=70, **how):
+    sizes = (2, 4, rows, width), (2, 2, keys, width), (2, 2, keys, out_width)
+    q, k, v = (empty(*size, dtype=dtype).requires_grad_() for size in sizes)
+    out = F.scaled_dot_product_attention(q, k, v, enable_gqa=True, **how)
+    out.backward(empty(*out.shape, dtype=dtype))
+
+
+def attention():
+    for dtype in tt.float32, tt.float64, tt.bfloat16:
+        for width in 64, 96, 256:
+            _attention(dtype, width, width)
+    _attention(dropout_p=0.5, is_causal=True)
+    _attention(width=15, attn_mask=empty(40, 70))
+    _attention(attn_mask=empty(40, 70, dtype=tt.bool))
+
+
+attention_query = attention_key = attention

@@ -64,6 +64,12 @@ class Twice:
 # The constructor's call in library m, and the inputs. Those of floating point are differentiated.
 LAYERS = {
     "Linear": (lambda m: m.nn.Linear(6, 4), X),
+    "LinearCrossEntropyLoss": (lambda m: m.nn.LinearCrossEntropyLoss(6, 3, bias=True), X, CLASSES),
+    "LinearCrossEntropyLoss, features": (
+        lambda m: m.nn.LinearCrossEntropyLoss(6, 3, out_features=(2,), label_smoothing=0.1, weight=m.tensor(WEIGHT)),
+        X,
+        CLASSES[:, None] % np.array([3, 2]),
+    ),
     "Linear, bias=False": (lambda m: m.nn.Linear(6, 4, bias=False), X),
     "Bilinear": (lambda m: m.nn.Bilinear(6, 3, 4), X, LOGITS),
     "Bilinear, bias=False": (lambda m: m.nn.Bilinear(6, 3, 4, bias=False), X, LOGITS),
@@ -104,6 +110,7 @@ LAYERS = {
     "PReLU, channels": (lambda m: m.nn.PReLU(6, init=0.1), X),
     "ReLU": (lambda m: m.nn.ReLU(), X),
     "ReLU6": (lambda m: m.nn.ReLU6(), 4 * X),
+    "RReLU": (lambda m: m.nn.RReLU(0.1, 0.5).eval(), X),
     "SiLU": (lambda m: m.nn.SiLU(), X),
     "Sigmoid": (lambda m: m.nn.Sigmoid(), X),
     "Softmax": (lambda m: m.nn.Softmax(dim=0), X),
@@ -236,6 +243,7 @@ LAYERS |= {
 }
 # Tested by themselves: containers and parameters (test_module.py).
 ELSEWHERE = {
+    "AdaptiveLogSoftmaxWithLoss",
     "Buffer",
     "LinearCrossEntropyOptions",
     "RNNBase",
@@ -246,7 +254,9 @@ ELSEWHERE = {
     "Parameter",
     "ParameterDict",
     "ParameterList",
+    "SyncBatchNorm",
 }
+ELSEWHERE |= {name for name in nn.__all__ if name.startswith(("Lazy", "Uninitialized"))}
 ELSEWHERE |= {name for name in nn.__all__ if isinstance(getattr(nn, name), types.ModuleType)}
 
 

@@ -43,3 +43,14 @@ def test_to_empty(m):
     before = weight.data_ptr()
     assert net.to_empty(device="cpu") is net and net[0].weight.shape == (3, 2) and net.b.shape == (2,)
     assert net[0].weight is weight and weight.requires_grad and weight.data_ptr() != before
+
+
+@BOTH
+def test_to_a_memory_format(m):
+    net = m.nn.Sequential(m.nn.Conv2d(4, 5, 3), m.nn.Conv1d(4, 5, 3), m.nn.BatchNorm2d(3))
+    weight, values = net[0].weight, net[0].weight.detach().clone()
+    assert net.to(memory_format=m.channels_last) is net and net[0].weight is weight
+    assert weight.stride() == (36, 1, 12, 4) and net[1].weight.stride() == (12, 3, 1)
+    assert bool((weight == values).all()) and weight.requires_grad
+    net.to(m.float64, memory_format=m.contiguous_format)
+    assert weight.stride() == (36, 9, 3, 1) and weight.dtype == m.float64

@@ -100,7 +100,7 @@ COLUMNS = (
 
 
 def convolution(name, samples, dtypes=NUMBERS):
-    return Op(name, samples, dtypes=dtypes, half_ulps=4, cpu=True)
+    return Op(name, samples, dtypes=dtypes, half_ulps=4)
 
 
 BACK = (*FLOATS, "int64")
@@ -112,6 +112,6 @@ OPS = (
     convolution("conv_transpose2d", IMAGES_BACK, BACK),
     convolution("conv_transpose3d", VOLUMES_BACK, BACK),
     convolution("convolution", ALL),
-    Op("F.unfold", BLOCKS, call=functional("unfold"), dtypes=(*FLOATS, "bool"), cpu=True),
-    Op("F.fold", COLUMNS, call=functional("fold"), dtypes=(*FLOATS, "bool"), half_ulps=4, cpu=True),
+    Op("F.unfold", BLOCKS, call=functional("unfold"), dtypes=(*FLOATS, "bool")),
+    Op("F.fold", COLUMNS, call=functional("fold"), dtypes=(*FLOATS, "bool"), half_ulps=4),
 )

@@ -81,7 +81,7 @@ def qr(m, A, mode="reduced"):
 
 
 def lapack(name, samples, call, **how):
-    return Op(f"linalg.{name}", tuple(samples), call=call, dtypes=LAPACK, cpu=True, **how)
+    return Op(f"linalg.{name}", tuple(samples), call=call, dtypes=LAPACK, **how)
 
 
 OPS = (
@@ -123,14 +123,13 @@ OPS = (
     lapack("inv_ex", SQUARE, lambda m, A: m.linalg.inv_ex(spread(m, A))),
     lapack("det", SQUARE, lambda m, A, **kw: m.linalg.det(spread(m, A), **kw), out=True),
     lapack("slogdet", SQUARE, lambda m, A: m.linalg.slogdet(spread(m, A))),
-    Op("det", SQUARE, method=True, dtypes=LAPACK, cpu=True),
-    Op("slogdet", SQUARE, method=True, dtypes=LAPACK, cpu=True),
+    Op("det", SQUARE, method=True, dtypes=LAPACK),
+    Op("slogdet", SQUARE, method=True, dtypes=LAPACK),
     Op(
         "inverse",
         SQUARE,
         call=lambda m, A, **kw: m.inverse(spread(m, A), **kw),
         out=True,
         dtypes=LAPACK,
-        cpu=True,
     ),
 )

@@ -90,7 +90,7 @@ def low_rank(name):
 
 
 def top(name, samples, call=None, **how):
-    return Op(name, tuple(samples), call=call, dtypes=how.pop("dtypes", LAPACK), cpu=True, **how)
+    return Op(name, tuple(samples), call=call, dtypes=how.pop("dtypes", LAPACK), **how)
 
 
 PAIRS = (

@@ -69,7 +69,6 @@ BATCHES = (
             S(T(2, 5, 2, 2), 2, 0.5, 0.5, 2.0),
             S(T(1, 4, 2, 1, 2), size=4, alpha=0.1),
         ),
-        cpu=True,
         dtypes=("float32", "float64"),
         composite=True,
     ),
@@ -128,7 +127,6 @@ RESAMPLING = (
             S(T(2, 3, 2, 4, layout="transposed"), (3, 5), mode="bilinear"),
         ),
         half_ulps=8,
-        cpu=True,
         composite=True,
     ),
     Op(
@@ -141,7 +139,6 @@ RESAMPLING = (
         call=channels_last("interpolate"),
         dtypes=("float32", "float64"),
         composite=True,
-        cpu=True,
     ),
     Op(
         "F.interpolate(uint8)",
@@ -151,14 +148,13 @@ RESAMPLING = (
         call=functional("interpolate"),
         dtypes=("float32",),
         composite=True,
-        cpu=True,
     ),
 )
 
 UPSAMPLING = (
-    fn("upsample", (S(L2, 7), S(L1, scale_factor=2, mode="linear")), half_ulps=8, cpu=True, composite=True),
-    fn("upsample_nearest", (S(L2, (3, 7)), S(L2, scale_factor=2)), half_ulps=8, cpu=True, composite=True),
-    fn("upsample_bilinear", (S(L2, (3, 7)), S(L2, scale_factor=2)), half_ulps=8, cpu=True, composite=True),
+    fn("upsample", (S(L2, 7), S(L1, scale_factor=2, mode="linear")), half_ulps=8, composite=True),
+    fn("upsample_nearest", (S(L2, (3, 7)), S(L2, scale_factor=2)), half_ulps=8, composite=True),
+    fn("upsample_bilinear", (S(L2, (3, 7)), S(L2, scale_factor=2)), half_ulps=8, composite=True),
 )
 
 GRID, GRID3 = T(1, 3, 2, 2, low=-1.3, high=1.3), T(1, 2, 3, 2, 3, low=-1.3, high=1.3)

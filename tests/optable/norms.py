@@ -23,6 +23,15 @@ def lstsq(m, A, B, **kw):
     return solution, residuals, rank, values
 
 
+SYSTEMS = (
+    ((3, 3), (3, 2)),
+    ((4, 2), (4, 3)),
+    ((2, 4), (2, 1)),
+    ((2, 3, 2), (2, 3)),
+    ((2, 3, 2), (2, 3, 1)),
+)
+
+
 def tensorinv(m, A, ind, rows, cols, **kw):
     return m.linalg.tensorinv(spread(m, A).reshape(*rows, *cols), ind, **kw)
 
@@ -62,7 +71,6 @@ OPS = (
             S(T(3, 2, layout="strided"), 2, (1, 0)),
         ),
         out=True,
-        cpu=True,
     ),
     linalg(
         "norm",
@@ -77,7 +85,6 @@ OPS = (
             S(T(2, 3), None, 1, True),
         ),
         out=True,
-        cpu=True,
     ),
     linalg(
         "cond",
@@ -91,7 +98,6 @@ OPS = (
             S(T(3, 3, layout="transposed")),
         ),
         of_spread("cond"),
-        cpu=True,
     ),
     lapack("pinv", ANY, of_spread("pinv"), out=True),
     lapack(
@@ -118,30 +124,35 @@ OPS = (
         of_spread("matrix_rank"),
         grad=False,
     ),
-    Op("pinverse", FULL, call=lambda m, A: m.pinverse(spread(m, A)), dtypes=LAPACK, cpu=True),
+    Op("frobenius_norm", (S(T(2, 3), 1), S(T(2, 3), (0, 1), keepdim=True)), dtypes=LAPACK, composite=True),
+    Op(
+        "nuclear_norm",
+        (S(T(2, 3)), S(T(2, 2, 3), (0, 2), True)),
+        call=lambda m, A, *args: m.nuclear_norm(A, *args),
+        dtypes=LAPACK,
+        composite=True,
+    ),
+    Op(
+        "norm_except_dim",
+        (S(T(2, 3)), S(T(2, 3, 2), 2, 1), S(T(2, 3), 3, -1), S(T(2, 3), 1, 1)),
+        dtypes=FLOATS,
+        composite=True,
+    ),
+    Op("pinverse", FULL, call=lambda m, A: m.pinverse(spread(m, A)), dtypes=LAPACK),
     lapack(
         "lstsq",
-        tuple(
-            S(T(*a), T(*b), driver=driver)
-            for a, b in (
-                ((3, 3), (3, 2)),
-                ((4, 2), (4, 3)),
-                ((2, 4), (2, 1)),
-                ((2, 3, 2), (2, 3)),
-                ((2, 3, 2), (2, 3, 1)),
-            )
-            for driver in ("gelsy", "gels", "gelsd", "gelss")
-        )
+        tuple(S(T(*a), T(*b), driver=driver) for a, b in SYSTEMS for driver in ("gelsy", "gelsd", "gelss"))
         + (S(T(3, 2, layout="transposed"), T(3, 2, layout="strided")),),
         lstsq,
+        cpu=True,
     ),
-    linalg("matrix_exp", SQUARE, cpu=True, rtol=1e-9),
+    Op("linalg.lstsq, gels", tuple(S(T(*a), T(*b), driver="gels") for a, b in SYSTEMS), call=lstsq, dtypes=LAPACK),
+    linalg("matrix_exp", SQUARE, rtol=1e-9),
     Op("matrix_exp", (S(T(3, 3)), S(T(2, 2, 2))), method=True, composite=True, dtypes=LAPACK),
     linalg(
         "matrix_power",
         (*SQUARE, *(S(T(2, 3, 3), n) for n in (0, 1, 2, 5, -1, -3))),
         lambda m, A, n=3, **kw: m.linalg.matrix_power(spread(m, A), n, **kw),
-        cpu=True,
         out=True,
     ),
     Op("matrix_power", (S(T(3, 3), 2), S(T(2, 2, 2), 3)), method=True, composite=True, dtypes=LAPACK),
@@ -180,12 +191,11 @@ OPS = (
     ),
     linalg("diagonal", (S(T(2, 3)), S(T(2, 3, 4)), S(T(3, 3, 2), offset=1, dim1=0, dim2=1)), dtypes=NUMBERS, view=True),
     linalg("vander", (S(T(3)), S(T(2, 3), N=2), S(T(), N=4), S(T(3, layout="strided"), N=5)), dtypes=(*LAPACK, *INTS)),
-    linalg("tensorinv", (S(T(6, 6), 2, (2, 3), (6,)), S(T(4, 4), 1, (4,), (2, 2))), tensorinv, cpu=True, out=True),
+    linalg("tensorinv", (S(T(6, 6), 2, (2, 3), (6,)), S(T(4, 4), 1, (4,), (2, 2))), tensorinv, out=True),
     linalg(
         "tensorsolve",
         (S(T(6, 6), T(2, 3), (2, 3)), S(T(6, 6), T(2, 3), (6,), (0,))),
         tensorsolve,
-        cpu=True,
     ),
     Op(
         "renorm",
@@ -209,6 +219,5 @@ OPS = (
         (S(T(2, 3), "nuc"), S(T(2, 3, 2), "nuc", (0, 2), True)),
         call=lambda m, *args: m.norm(*args),
         dtypes=LAPACK,
-        cpu=True,
     ),
 )

@@ -149,12 +149,13 @@ WITHOUT_ENTRY = {
     "tensor", "as_tensor", "from_numpy", "from_dlpack", "to_dlpack", "asarray", "frombuffer", "scalar_tensor",
     "zeros", "ones", "full", "empty", "empty_strided", "arange", "range", "linspace", "logspace", "eye",
     "zeros_like", "ones_like", "full_like", "empty_like", "tril_indices", "triu_indices",
-    "rand", "randn", "randint", "randperm", "normal", "bernoulli", "multinomial", "poisson",
+    "rand", "randn", "randint", "randperm", "normal", "bernoulli", "multinomial", "poisson", "binomial",
     "get_rng_state", "set_rng_state", "manual_seed", "initial_seed", "seed",
     "rand_like", "randn_like", "randint_like", "is_tensor", "is_storage", "numel", "equal", "allclose", "is_same_size",
     "is_floating_point", "is_complex", "is_conj", "is_neg", "view_as_real", "view_as_complex", "imag",
     "is_nonzero", "is_signed", "is_inference", "get_device", "resize_as_",
     "empty_permuted", "view_as_real_copy", "view_as_complex_copy",
-    "sparse_coo_tensor", "sparse_csr_tensor", "smm", "spmm", "native_batch_norm",
+    "sparse_coo_tensor", "sparse_csr_tensor", "smm", "spmm", "native_batch_norm", "hash_tensor",
+    "constant_pad_nd", "grid_sampler", "affine_grid_generator",  # nn/test_top_level.py
     "result_type", "promote_types", "can_cast", "broadcast_shapes",
 }  # fmt: skip

@@ -124,10 +124,13 @@ MAXIMA = (
     ),
     Op(
         "F.max_pool2d(channels_last)",
-        (*_both(S(T(2, 3, 5, 6, distinct=True), 3, 2, 1)), *_both(S(T(1, 130, 4, 4, distinct=True), 2, dilation=2))),
+        (
+            *_both(S(T(2, 3, 5, 6, distinct=True), 3, 2, 1)),
+            *_both(S(T(1, 130, 4, 4, distinct=True), 2, dilation=2)),
+            *only(FLOATS, *_both(S(T(2, 3, 1, 4, grad=False), (2, 1), 1, (1, 0), (2, 1)))),  # of padding alone
+        ),
         call=channels_last("max_pool2d"),
         dtypes=NUMBERS,
-        cpu=True,
         view=True,
     ),
     pool("adaptive_max_pool1d", (*_both(S(X1, 4)), S(T(2, 5, distinct=True), [3])), dtypes=FLOATS),
@@ -207,7 +210,6 @@ MEANS = (
         call=channels_last("avg_pool2d"),
         dtypes=(*FLOATS, "int64"),
         half_ulps=4,
-        cpu=True,
     ),
     pool("adaptive_avg_pool1d", (S(T(2, 2, 6), 4), S(T(2, 5), [3])), dtypes=FLOATS),
     pool("adaptive_avg_pool2d", (S(T(1, 2, 5, 6), 3), S(T(1, 2, 5, 6), (None, 4)), S(T(2, 5, 6), 1)), dtypes=FLOATS),
@@ -223,7 +225,6 @@ MEANS = (
             dtypes=FLOATS if n < 3 else ("float32", "float64"),
             half_ulps=16,
             composite=True,
-            cpu=True,
         )
         for n in (1, 2, 3)
     ),

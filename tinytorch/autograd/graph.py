@@ -196,5 +196,7 @@ def node_of(edge: GradientEdge) -> Node:
 def increment_version(tensor) -> None:
     """Counts a write in place that tinytorch did not make itself, for one tensor or several."""
     for t in (tensor,) if isinstance(tensor, Tensor) else tensor:
+        if not isinstance(t, Tensor):
+            raise RuntimeError(f"increment_version expects each element of the iterable to be a tensor, got {t!r}")
         lib.tt_bump(t._h, writer_number("increment_version"))
         wrote(t)

@@ -17,8 +17,11 @@ from ..backends.native import ModeContextBase, ModeSwitchBase, modes
 class Mode:
     """What a thread has switched on or off."""
 
-    FIELDS = ("grad", "inference", "anomaly", "check_nan", "saved_hooks", "hooks_refused", "on_write", "multithreading")
-    __slots__ = (*FIELDS, "watches_writes")
+    FIELDS = (
+        "grad", "inference", "anomaly", "check_nan", "saved_hooks", "hooks_refused", "on_write", "multithreading",
+        "autocast",
+    )  # fmt: skip
+    __slots__ = (*FIELDS, "watches_writes", "plain")
 
     def __init__(
         self,
@@ -30,15 +33,17 @@ class Mode:
         hooks_refused="",
         on_write=None,
         multithreading=True,
+        autocast=None,
     ):
         self.grad, self.inference, self.anomaly = grad, inference, anomaly
         self.check_nan, self.saved_hooks, self.hooks_refused = check_nan, saved_hooks, hooks_refused
         self.on_write, self.multithreading = on_write, multithreading
+        self.autocast, self.plain = autocast, None  # autocast: an amp.autocast_mode.State
         self.watches_writes = bool(anomaly or on_write)  # do writes in place take the general path?
 
     def is_default(self) -> bool:
         special = self.inference or self.anomaly or self.saved_hooks or self.hooks_refused or self.on_write
-        return self.grad and self.multithreading and not special
+        return self.grad and self.multithreading and not special and self.autocast is None
 
     def changed(self, **fields) -> Mode | None:
         """This mode with other fields; None for the default."""
@@ -48,6 +53,14 @@ class Mode:
     def with_grad(self, grad: bool) -> Mode | None:
         """``changed(grad=grad)``, and this very mode where nothing changes."""
         return self if self.grad == grad else self.changed(grad=grad)
+
+    def without_autocast(self) -> Mode:
+        """This mode but for autocast; kept, since each operator that autocast casts runs in it."""
+        if self.autocast is None:
+            return self
+        if self.plain is None:
+            self.plain = self.changed(autocast=None) or DEFAULT
+        return self.plain
 
 
 DEFAULT = Mode()

@@ -91,7 +91,7 @@ class Pure:
         """What a call depends on beside its tensors' shapes, dtypes and devices, and these tensors: grad mode, which of
         them require grad, numbers. The key is None where the call is not to be replayed."""
         mode = current()
-        if not self.hopeful or mode.anomaly or mode.saved_hooks or mode.hooks_refused:
+        if not self.hopeful or mode.anomaly or mode.saved_hooks or mode.hooks_refused or mode.autocast:
             return None, ()
         key, tensors, usual = [mode.grad, mode.inference], [], mode.grad and not mode.inference
         for a in args:

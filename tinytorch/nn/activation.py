@@ -126,6 +126,21 @@ class Hardtanh(_Inplace):
         return f"min_val={self.min_val}, max_val={self.max_val}" + (", inplace=True" if self.inplace else "")
 
 
+class RReLU(Module):
+    """x where positive, else a random slope times x, in training; in evaluation the mean of ``lower`` and ``upper``.
+    Follows ``torch.nn.RReLU``."""
+
+    def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False):
+        super().__init__()
+        self.lower, self.upper, self.inplace = lower, upper, inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
+
+    def extra_repr(self):
+        return f"lower={self.lower}, upper={self.upper}" + (", inplace=True" if self.inplace else "")
+
+
 class PReLU(Module):
     """x where positive, else a learnt slope (one, or one a channel) times x. Follows ``torch.nn.PReLU``."""
 

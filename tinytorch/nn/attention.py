@@ -15,8 +15,10 @@ WARN_FOR_UNFUSED_KERNELS = False  # taken as in PyTorch: the error of a call wit
 
 class SDPBackend(enum.IntEnum):
     """The kernels of ``scaled_dot_product_attention``. MATH is a composition of other operators, which holds all scores
-    at once. FLASH_ATTENTION and EFFICIENT_ATTENTION are both the one that works in tiles, on the CPU. The others are
-    PyTorch's, and never available. Follows ``torch.nn.attention.SDPBackend``."""
+    at once. FLASH_ATTENTION and EFFICIENT_ATTENTION are both the one that works in tiles, of any floating dtype.
+    CUDNN_ATTENTION is cuDNN's, of half types on CUDA devices, without mask and dropout; its derivative is the other
+    one's while ``backends.cudnn.deterministic`` is on. OVERRIDEABLE is PyTorch's, and never available. Follows
+    ``torch.nn.attention.SDPBackend``."""
 
     ERROR = -1
     MATH = 0
@@ -33,7 +35,8 @@ def sdpa_kernel(backends: list[SDPBackend] | SDPBackend, set_priority: bool = Fa
 
     Args:
         backends: one, or a list of them
-        set_priority: whether the first of the list that can compute a call does; else the kernel in tiles goes first
+        set_priority: whether the first of the list that can compute a call does; else cuDNN's goes first, then the
+            one in tiles
     Raises:
         AssertionError: ``backends`` is something else
     """

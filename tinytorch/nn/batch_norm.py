@@ -17,7 +17,18 @@ class _Norm(Module):
 
     _version = 2  # since then num_batches_tracked is saved
 
-    def __init__(self, num_features, eps, momentum, affine, track_running_stats, device, dtype, bias):
+    def __init__(
+        self,
+        num_features,
+        eps=1e-5,
+        momentum=0.1,
+        affine=True,
+        track_running_stats=True,
+        device=None,
+        dtype=None,
+        *,
+        bias=True,
+    ):
         super().__init__()
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
@@ -69,20 +80,6 @@ class _Norm(Module):
 
 
 class _BatchNorm(_Norm):
-    def __init__(
-        self,
-        num_features,
-        eps=1e-5,
-        momentum=0.1,
-        affine=True,
-        track_running_stats=True,
-        device=None,
-        dtype=None,
-        *,
-        bias=True,
-    ):
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
-
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         momentum = 0.0 if self.momentum is None else self.momentum
@@ -124,6 +121,48 @@ class BatchNorm3d(_BatchNorm):
     _dims = (5,)
 
 
+class SyncBatchNorm(_BatchNorm):
+    """Mean 0 and variance 1 of each channel of (N, C, ...), over the batches of all processes of a group: with one
+    process, BatchNorm of any number of dimensions. Follows ``torch.nn.SyncBatchNorm``."""
+
+    def __init__(
+        self,
+        num_features,
+        eps=1e-5,
+        momentum=0.1,
+        affine=True,
+        track_running_stats=True,
+        process_group=None,
+        device=None,
+        dtype=None,
+        *,
+        bias=True,
+    ):
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+        self.process_group = process_group
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() < 2:
+            raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
+        if not input.shape[1]:
+            raise ValueError("SyncBatchNorm number of input channels should be non-zero")
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group=None) -> Module:
+        """``module`` with a SyncBatchNorm of the same parameters and statistics in the place of each BatchNorm in it;
+        a new layer where it is one itself."""
+        made = module
+        if isinstance(module, _BatchNorm):
+            options = module.eps, module.momentum, module.affine, module.track_running_stats, process_group
+            made = SyncBatchNorm(module.num_features, *options, bias=module.bias is not None)
+            made._parameters.update(module._parameters)
+            made._buffers.update(module._buffers)
+            made.training = module.training
+        for name, child in module.named_children():
+            made.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return made
+
+
 class _InstanceNorm(_Norm):
     def __init__(
         self,
@@ -137,7 +176,7 @@ class _InstanceNorm(_Norm):
         *,
         bias=True,
     ):
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
+from ..ops.linear_cross_entropy import LinearCrossEntropyOptions
 from ..tensor import Tensor
 from . import functional as F
+from .linear import Linear
 from .module import Module
 
 
@@ -56,9 +60,11 @@ class SmoothL1Loss(_Loss):
 
 class HuberLoss(_Loss):
     """Half the square where |input - target| < delta, else delta times (the distance less delta / 2). Follows
-    ``torch.nn.HuberLoss``."""
+    ``torch.nn.HuberLoss``; TypeError for a ``delta`` that is no real number."""
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0):
+        if not isinstance(delta, (float, int)):
+            raise TypeError(f"delta must be a float or int, got: {type(delta)}")
         super().__init__(reduction=reduction)
         self.delta = delta
 
@@ -147,4 +153,57 @@ class BCEWithLogitsLoss(_Loss):
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.binary_cross_entropy_with_logits(
             input, target, self.weight, pos_weight=self.pos_weight, reduction=self.reduction
+        )
+
+
+class LinearCrossEntropyLoss(_WeightedLoss):
+    """The cross entropy of an affine layer's result, which is never there as a whole with ``options``: input (N,
+    in_features) or (in_features,); target of classes, or of their probabilities. Follows
+    ``torch.nn.LinearCrossEntropyLoss``; RuntimeError for weights that are not one of each class, or a
+    ``label_smoothing`` beyond 0 to 1."""
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        *,
+        out_features: tuple[int, ...] = (),
+        bias: bool = False,
+        device=None,
+        dtype=None,
+        reduction: str = "mean",
+        weight: Tensor | None = None,
+        ignore_index: int | None = None,
+        label_smoothing: float = 0.0,
+        options: LinearCrossEntropyOptions | None = None,
+    ):
+        if weight is not None and weight.shape != (num_classes,):
+            raise RuntimeError(f"expected weight shape to be {(num_classes,)}, got {tuple(weight.shape)}")
+        if not 0 <= label_smoothing <= 1:
+            raise RuntimeError(f"expected label_smoothing to be in range [0, 1], got {label_smoothing}")
+        super().__init__(weight, reduction=reduction)
+        self.num_classes, self.out_features, self.ignore_index = num_classes, out_features, ignore_index
+        self.label_smoothing, self.options = label_smoothing, options
+        self.linear = Linear(in_features, math.prod(out_features, start=num_classes), bias, device, dtype)
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        linear, classes = self.linear, (self.num_classes, *self.out_features)
+        return F.linear_cross_entropy(
+            input,
+            linear.weight.reshape(*classes, linear.in_features),
+            target,
+            linear_bias=None if linear.bias is None else linear.bias.reshape(classes),
+            weight=self.weight,
+            reduction=self.reduction,
+            ignore_index=self.ignore_index,
+            label_smoothing=self.label_smoothing,
+            options=self.options,
+        )
+
+    def extra_repr(self):
+        own = ("reduction", "ignore_index", "label_smoothing", "options")
+        return (
+            f"in_features={self.linear.in_features}, num_classes={self.num_classes}, "
+            f"out_features={self.out_features}, bias={self.linear.bias is not None}, "
+            + ", ".join(f"{name}={getattr(self, name)}" for name in own)
         )

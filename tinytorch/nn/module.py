@@ -8,7 +8,7 @@ from ..dtypes import bfloat16, dtype, float16, float32, float64
 from ..ops.create_like import empty_like
 from ..tensor import Tensor
 from .hooks import GLOBAL, REGISTRATION, HookMethods, as_registered
-from .parameter import Buffer, Parameter
+from .parameter import Buffer, Parameter, is_lazy
 from .state import StateMethods
 
 _DICTS = (
@@ -364,6 +364,9 @@ class Module(HookMethods, StateMethods):
             for p in self._parameters.values():
                 if p is None:
                     continue
+                if is_lazy(p):
+                    p.data = fn(p.data)
+                    continue
                 grad = p.grad
                 new = fn(p.detach())
                 if new._h != p._h:
@@ -382,11 +385,12 @@ class Module(HookMethods, StateMethods):
 
     def to(self, *args, **kwargs):
         """``to(device)``, ``to(dtype)``, ``to(device, dtype)`` or ``to(tensor)``: floating-point parameters and buffers
-        take the dtype, all go to the device, in place; ``non_blocking``: no wait for those in page-locked memory.
-        Returns this module. TypeError for an integer dtype."""
+        take the dtype, all go to the device, in place; ``non_blocking``: no wait for those in page-locked memory;
+        ``memory_format``: those of four and five dimensions lie so. Returns this module. TypeError for an integer
+        dtype."""
         non_blocking = kwargs.pop("non_blocking", False)
         kwargs.pop("copy", None)
-        kwargs.pop("memory_format", None)
+        layout = kwargs.pop("memory_format", None)
         target, place = kwargs.pop("dtype", None), kwargs.pop("device", None)
         if kwargs:
             raise TypeError(f"to() received an invalid combination of arguments: unexpected {list(kwargs)}")
@@ -405,9 +409,14 @@ class Module(HookMethods, StateMethods):
             )
         if place is not None:
             place = device(place)  # an unknown one raises
-        if target is None and place is None:
+        if target is None and place is None and layout is None:
             return self
-        return self._apply(lambda t: t.to(place, target if t.is_floating_point() else None, non_blocking=non_blocking))
+
+        def moved(t):
+            how = {"memory_format": layout} if layout is not None and t.ndim in (4, 5) else {}
+            return t.to(place, target if t.is_floating_point() else None, non_blocking=non_blocking, **how)
+
+        return self._apply(moved)
 
     def type(self, dst_type):
         """Casts all parameters and buffers. Returns this module."""

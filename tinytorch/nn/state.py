@@ -12,7 +12,7 @@ from ..autograd.modes import no_grad
 from ..autograd.node import Handle
 from ..tensor import Tensor
 from .hooks import register
-from .parameter import Parameter
+from .parameter import Parameter, is_lazy
 
 EXTRA = "_extra_state"
 
@@ -128,7 +128,7 @@ class StateMethods:
     def _save_to_state_dict(self, destination, prefix: str, keep_vars: bool) -> None:
         """Puts this module's own entries into ``destination``."""
         for name, t in self._state().items():
-            destination[prefix + name] = t if keep_vars else t.detach()
+            destination[prefix + name] = t if keep_vars or is_lazy(t) else t.detach()
         if type(self).get_extra_state is not StateMethods.get_extra_state:
             destination[prefix + EXTRA] = self.get_extra_state()
 
@@ -197,7 +197,7 @@ class StateMethods:
                     f'While copying the parameter named "{key}", expected Tensor from checkpoint but '
                     f"received {type(given)}"
                 )
-            elif given.shape != t.shape:
+            elif not is_lazy(t) and given.shape != t.shape:
                 error_msgs.append(
                     f"size mismatch for {key}: copying a param with shape {given.shape} from "
                     f"checkpoint, the shape in current model is {t.shape}."

@@ -46,7 +46,12 @@ def _length(x: Tensor, batch_first: bool) -> int:
 
 
 def _copies(module: Module, n: int) -> ModuleList:
-    return ModuleList([copy.deepcopy(module) for _ in range(n)])
+    if not isinstance(module, Module):
+        raise TypeError(f"{type(module).__name__} is not a Module subclass")
+    copies: list = [None] * n  # a number for which there is no memory is refused before the first copy is made
+    for k in range(n):
+        copies[k] = copy.deepcopy(module)
+    return ModuleList(copies)
 
 
 class _Layer(Module):
@@ -58,15 +63,15 @@ class _Layer(Module):
         self,
         d_model: int,
         nhead: int,
-        dim_feedforward: int,
-        dropout: float,
-        activation: str | Callable[[Tensor], Tensor],
-        layer_norm_eps: float,
-        batch_first: bool,
-        norm_first: bool,
-        bias: bool,
-        device,
-        dtype,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str | Callable[[Tensor], Tensor] = F.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device=None,
+        dtype=None,
     ):
         super().__init__()
         where = {"device": device, "dtype": dtype}
@@ -120,34 +125,6 @@ class TransformerEncoderLayer(_Layer):
     """Attention of a sequence to itself, then two linear maps, each with a sum and a norm around it. Follows
     ``torch.nn.TransformerEncoderLayer``."""
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: str | Callable[[Tensor], Tensor] = F.relu,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device=None,
-        dtype=None,
-    ):
-        super().__init__(
-            d_model,
-            nhead,
-            dim_feedforward,
-            dropout,
-            activation,
-            layer_norm_eps,
-            batch_first,
-            norm_first,
-            bias,
-            device,
-            dtype,
-        )
-
     def forward(
         self,
         src: Tensor,
@@ -166,34 +143,6 @@ class TransformerDecoderLayer(_Layer):
     around it. Follows ``torch.nn.TransformerDecoderLayer``."""
 
     attentions = 2
-
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: str | Callable[[Tensor], Tensor] = F.relu,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device=None,
-        dtype=None,
-    ):
-        super().__init__(
-            d_model,
-            nhead,
-            dim_feedforward,
-            dropout,
-            activation,
-            layer_norm_eps,
-            batch_first,
-            norm_first,
-            bias,
-            device,
-            dtype,
-        )
 
     def forward(
         self,

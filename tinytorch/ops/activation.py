@@ -1,5 +1,5 @@
-"""Activations: the functions between a network's layers. Those with kernels of their own are declared in pointwise.py
-and softmax.py, the others are compositions."""
+"""Activations: the functions between a network's layers. Those with kernels of their own are declared in
+pointwise_activation.py and softmax.py, the others are compositions."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ..dtypes import FLOATING, float32, float64, uint8
 from ..dtypes import bool as _bool
 from ..tensor import FUNCTIONS, Tensor
 from .declare import both, function, primitive, refuse
-from .pointwise import _gelu, _gelu_tanh, _logsigmoid, _silu, _softplus
 from .pointwise import _where as where
+from .pointwise_activation import _gelu, _gelu_tanh, _logsigmoid, _silu, _softplus
 from .select import clamp
 
 # Those with kernels of their own.

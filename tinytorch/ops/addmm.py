@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ..backends.cpu import error, lib
 from ..dtypes import DIFFERENTIABLE
 from ..tensor import Tensor, attempted
@@ -42,6 +44,9 @@ def _factors(op, t, beta, alpha):
                 raise RuntimeError(
                     f"{op}: For integral input tensors, argument {name} must not be a floating point number."
                 )
+    for factor in (beta, alpha):
+        if isinstance(factor, float) and not math.isfinite(factor):
+            raise RuntimeError(f"{op}: value cannot be converted to type int without overflow: {factor}")
     return int(beta), int(alpha)
 
 

@@ -14,7 +14,7 @@ from ..dtypes import ALL, FLOATING
 from ..dtypes import bool as bool_
 from ..dtypes import float32
 from ..generator import pointer
-from ..tensor import Tensor, gives_array, gives_two, owned
+from ..tensor import Tensor, attempted, gives_array, gives_two
 from .softmax import _softmax
 from .convert import in_dtype
 from .declare import primitive
@@ -24,9 +24,11 @@ from .shape import broadcast_shapes
 
 NULL = ffi.NULL
 OP = "scaled_dot_product_attention"
+WIDEST = 256  # head that CUDA's kernel takes
 
-# The first that can compute a call does, by the names of nn.attention.SDPBackend; the first two are one kernel.
-ALL_BACKENDS = ("FLASH_ATTENTION", "EFFICIENT_ATTENTION", "MATH")
+# The first that can compute a call does, by the names of nn.attention.SDPBackend; OWN are one kernel.
+ALL_BACKENDS = ("CUDNN_ATTENTION", "FLASH_ATTENTION", "EFFICIENT_ATTENTION", "MATH")
+OWN = ("FLASH_ATTENTION", "EFFICIENT_ATTENTION")
 chosen: list[tuple[str, ...]] = [ALL_BACKENDS]
 
 
@@ -65,10 +67,10 @@ def _composed(query, key, value, mask, scale: float, causal: bool, p: float):
 _forward, _backward = gives_two(lib.tt_attention), gives_array(lib.tt_attention_backward)
 
 
-def _drawn(weights, keep: float, seed: int, draw: int):
+def _drawn(weights, keep: float, seed: int, draw: int, place):
     """What the kernel has multiplied ``weights`` by, to drop some: the same numbers of the stream."""
-    kept = owned.tt_empty(weights._h.dtype, weights._h.ndim, tuple(weights.shape))
-    stream = ffi.new("tt_generator *", (seed, draw))
+    kept = attempted.tt_empty_like(weights._h, weights._h.dtype)
+    stream = ffi.new("tt_generator *", (seed, draw, place))
     if lib.tt_random(kept._h, _MASK, stream, keep, 1 / keep if keep else 0, -1) < 0:
         raise error(OP)
     return kept
@@ -76,13 +78,13 @@ def _drawn(weights, keep: float, seed: int, draw: int):
 
 def _formula(g, query, key, value, mask, how, edges):
     """In differentiable operations, on all scores."""
-    scale, causal, keep, seed, draw = how
+    scale, causal, keep, *drawn, _ = how
     dtypes, wide = (query.dtype, key.dtype, value.dtype), ALL[query.dtype.compute]
     g, query, key, value = (in_dtype(x, wide) for x in (g, query, key, value))
     heads, of_keys = query.shape[1], key.shape[1]
     query, key, value = _repeated(query, key, value)
     p = _weights(query, key, mask, scale, causal)
-    kept = _drawn(p.detach(), keep, seed, draw) if keep < 1 else None
+    kept = _drawn(p.detach(), keep, *drawn) if keep < 1 else None
     grads = [None, None, (p if kept is None else p * kept).mT @ g]
     if edges[0] is not None or edges[1] is not None:
         dp = g @ value.mT if kept is None else g @ value.mT * kept
@@ -124,7 +126,7 @@ def _in_four_dimensions(x: Tensor) -> Tensor:
     return x[None] if ndim == 3 else x[None, None]
 
 
-def _tiled(query, key, value, mask, scale: float, causal: bool, p: float):
+def _tiled(query, key, value, mask, scale: float, causal: bool, p: float, kernel: int):
     """Attention by the kernel, for any number of dimensions of heads, which are alike but for groups."""
     batch = tuple(query.shape[:-2])
     if mask is not None:
@@ -133,12 +135,12 @@ def _tiled(query, key, value, mask, scale: float, causal: bool, p: float):
         if len(batch) > 2 and mask._h.ndim > 2:
             mask = mask.expand(*batch, *mask.shape[-2:])
         mask = _in_four_dimensions(mask)
-    seed = draw = 0
+    drawn = 0, 0, NULL
     if p > 0:
-        generator = pointer(None, OP, 0)
-        seed, draw = generator.seed, lib.tt_take_draws(generator, 1)
+        generator = pointer(None, OP, query._h.storage.device)
+        drawn = generator.seed, lib.tt_take_draws(generator, 1), generator.place
     operands = (_in_four_dimensions(x) for x in (query, key, value))
-    out = _in_tiles(*operands, mask, (scale, causal, 1.0 - p, seed, draw))[0]
+    out = _in_tiles(*operands, mask, (scale, causal, 1.0 - p, *drawn, kernel))[0]
     if len(batch) == 2:
         return out
     return out.unflatten(0, batch[:-1]) if len(batch) > 2 else out[0] if batch else out[0, 0]
@@ -165,7 +167,7 @@ def _check(query, key, value, mask, p: float, causal: bool) -> None:
             f"{OP}: Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
             f"{mask.dtype.name} and query.dtype: {query.dtype.name} instead."
         )
-    if mask is not None and mask._h.ndim < 2:
+    if mask is not None and mask._h.ndim < 2 and min(q.ndim, k.ndim, v.ndim) > 3:
         raise IndexError(f"{OP}: expected attn_mask of at least 2 dimensions, got {mask._h.ndim}")
     if not 0 <= p <= 1:
         raise RuntimeError(f"{OP}: dropout probability has to be between 0 and 1, but got {p}")
@@ -190,9 +192,10 @@ def scaled_dot_product_attention(
     query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
 ):
     """softmax(query key^T scale + mask) value: query (..., L, E), key (..., S, E), value (..., S, Ev); ``attn_mask``,
-    bool (True takes part) or added, broadcasts to (..., L, S); the scale is 1 / sqrt(E) by default. On the CPU a kernel
-    works in tiles and never holds all L times S scores, unless the mask requires grad or a second derivative is asked
-    for; ``nn.attention.sdpa_kernel`` chooses. Follows ``torch.nn.functional.scaled_dot_product_attention``.
+    bool (True takes part) or added, broadcasts to (..., L, S); the scale is 1 / sqrt(E) by default. A kernel works in
+    tiles and never holds all L times S scores, unless the mask requires grad, a second derivative is asked for, or, on
+    CUDA devices, heads have more than 256 columns; there cuDNN computes half types without mask and dropout.
+    ``nn.attention.sdpa_kernel`` chooses. Follows ``torch.nn.functional.scaled_dot_product_attention``.
 
     Args:
         query: a tensor (*, L, E)
@@ -209,6 +212,8 @@ def scaled_dot_product_attention(
         RuntimeError: shapes or dtypes do not match, a mask is given with ``is_causal``, or no backend is enabled
     """
     _check(query, key, value, attn_mask, dropout_p, is_causal)
+    if attn_mask is not None and attn_mask._h.ndim < 2:
+        attn_mask = attn_mask.reshape(1, -1)
     if enable_gqa:
         key, value = _for_groups(query, key, value)
     query, key, value = _broadcast(query, key, value, attn_mask, enable_gqa)
@@ -218,20 +223,36 @@ def scaled_dot_product_attention(
     for backend in chosen[0]:
         if backend == "MATH":
             return _composed(*operands)
+        if backend == "CUDNN_ATTENTION" and not _may_be_librarys(query, attn_mask, dropout_p):
+            continue
         if _has_kernel(query, key, value, attn_mask):
-            return _tiled(*operands)
+            return _tiled(*operands, _kernel_of(backend))
     raise RuntimeError(
         f"{OP}: No available kernel: of the backends that sdpa_kernel has left, {list(chosen[0])}, none can compute "
-        "this call. The one in tiles takes floating tensors of the CPU, and a mask that does not require grad"
+        "this call. The one in tiles takes floating tensors of one device, and a mask that does not require grad; "
+        f"on CUDA devices heads of up to {WIDEST} columns, and cuDNN's half types without mask and dropout"
     )
 
 
+def _may_be_librarys(query, mask, p: float) -> bool:
+    return query._h.storage.device > 0 and query.dtype.itemsize == 2 and mask is None and not p
+
+
+def _kernel_of(backend: str) -> int:
+    """What the C side is asked for."""
+    if backend != "CUDNN_ATTENTION":
+        return lib.TT_ATTENTION_OWN
+    return lib.TT_ATTENTION_ANY if any(b in OWN for b in chosen[0]) else lib.TT_ATTENTION_LIBRARY
+
+
 def _has_kernel(query, key, value, mask) -> bool:
-    h = query._h
-    on_cpu = not (h.storage.device or key._h.storage.device or value._h.storage.device)
-    if mask is not None:
-        on_cpu = on_cpu and not mask.requires_grad and not mask._h.storage.device
-    return on_cpu and FLOATING[h.dtype]
+    h, k, v = query._h, key._h, value._h
+    device = h.storage.device
+    if not FLOATING[h.dtype] or not device == k.storage.device == v.storage.device:
+        return False
+    if device and max(h.shape[h.ndim - 1], v.shape[v.ndim - 1]) > WIDEST:
+        return False
+    return mask is None or (not mask.requires_grad and mask._h.storage.device == device)
 
 
 def _broadcast(query, key, value, mask, grouped: bool):

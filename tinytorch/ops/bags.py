@@ -68,11 +68,11 @@ def _check(input, weight, offsets, mode, scale_grad_by_freq, sparse, per_sample_
         raise NotImplementedError(
             f"embedding_bag: per_sample_weights is only supported for mode='sum' (got mode='{mode}')"
         )
+    if weight._h.ndim != 2:
+        raise ValueError(f"embedding_bag: weight has to be a 2D Tensor, but got Tensor of dimension {weight._h.ndim}")
     for name, t in (("input", input), ("offsets", offsets)):
         if t is not None and t.dtype.name not in ("int32", "int64"):
             raise RuntimeError(f"embedding_bag: expected {name} of int32 or int64, got {t.dtype.name}")
-    if weight._h.ndim != 2:
-        raise ValueError(f"embedding_bag: weight has to be a 2D Tensor, but got Tensor of dimension {weight._h.ndim}")
     if not weight.is_floating_point():
         raise RuntimeError(f"embedding_bag: expected weight of a floating dtype, got {weight.dtype.name}")
     if per_sample_weights is not None and per_sample_weights.dtype is not weight.dtype:

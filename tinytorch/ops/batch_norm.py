@@ -9,14 +9,24 @@ from __future__ import annotations
 
 import math
 
+from ..autograd.views import writer_number
+from ..backends.cpu import ffi, lib
 from ..dtypes import ALL
-from ..tensor import Tensor
+from ..tensor import Tensor, owned
 from .arithmetic import addcmul
 from .convert import in_dtype
 from .declare import function, primitive
 from .pad import pad
 from .pooling import avg_pool2d, avg_pool3d
 from .statistics import var_mean
+
+
+NULL = ffi.NULL
+_writer = writer_number("batch_norm")
+
+
+def _handle(t: Tensor | None):
+    return NULL if t is None else t._h
 
 
 def _over(input: Tensor) -> list[int]:
@@ -52,6 +62,8 @@ def _formula(g, input, weight, bias_shape, mean, rstd, training, edges):
 
 def _first_order(g, input, weight, bias_shape, mean, rstd, training, edges):
     """The same with as few passes over the input as may be."""
+    if lib.tt_batch_norm_fits(input._h) and g.dtype is input.dtype:
+        return _by_kernels(g, input, weight, bias_shape, mean, rstd, training, edges)
     dtype, over = input.dtype, _over(input)
     input, g = in_dtype(input, rstd.dtype), in_dtype(g, rstd.dtype)
     scale = rstd if weight is None else rstd * weight.detach()
@@ -74,6 +86,22 @@ def _first_order(g, input, weight, bias_shape, mean, rstd, training, edges):
     )
 
 
+def _by_kernels(g, input, weight, bias_shape, mean, rstd, training, edges):
+    """The same, of kernels for whole arrays."""
+    sums = total = products = grad = None
+    if edges[1] is not None or edges[2] is not None or training:
+        sums = owned.tt_batch_norm_sums(g._h, input._h, mean._h)
+        total, products = sums.unbind(0)
+    if edges[0] is not None:
+        used = sums._h if training else NULL
+        grad = owned.tt_batch_norm_backward(g._h, input._h, _handle(weight), mean._h, rstd._h, used)
+    return (
+        grad,
+        None if edges[1] is None else in_dtype(products * rstd, weight.dtype),
+        None if edges[2] is None else in_dtype(total, input.dtype if weight is None else weight.dtype),
+    )
+
+
 @primitive(
     name="batch_norm",
     title="NativeBatchNormBackward0",
@@ -82,10 +110,18 @@ def _first_order(g, input, weight, bias_shape, mean, rstd, training, edges):
     first_order=_first_order,
 )
 def _batch_norm(input, weight, bias, mean, rstd, training):
+    if lib.tt_batch_norm_fits(input._h):
+        return owned.tt_batch_norm(input._h, _handle(weight), _handle(bias), mean._h, rstd._h)
     x = in_dtype(input.detach(), rstd.dtype)
     scale = rstd if weight is None else rstd * weight.detach()
     shift = -mean * scale if bias is None else bias.detach() - mean * scale
     return in_dtype(addcmul(_along(shift, x), x, _along(scale, x)), input.dtype)
+
+
+def _mixes(running_mean, running_var, dtype) -> bool:
+    """Can a kernel write the running statistics?"""
+    given = [t for t in (running_mean, running_var) if t is not None]
+    return all(t.is_contiguous() and t.dtype is given[0].dtype and ALL[t.dtype.compute] is dtype for t in given)
 
 
 def _statistics(input: Tensor, running_mean, running_var, training: bool, momentum: float, eps: float):
@@ -94,6 +130,11 @@ def _statistics(input: Tensor, running_mean, running_var, training: bool, moment
     dtype = ALL[input.dtype.compute]
     if not training:
         return in_dtype(running_mean.detach(), dtype), (in_dtype(running_var.detach(), dtype) + eps).rsqrt()
+    if lib.tt_batch_norm_fits(input._h) and _mixes(running_mean, running_var, dtype):
+        running = _handle(running_mean), _handle(running_var)
+        stats = owned.tt_batch_statistics(input._h, *running, momentum, eps, _writer)
+        mean, _, rstd = stats.unbind(0)
+        return mean, rstd
     variance, mean = var_mean(in_dtype(input.detach(), dtype), _over(input), correction=0)
     n = input._h.numel // (input.shape[1] or 1)
     for running, new in ((running_mean, mean), (running_var, variance * (n / max(n - 1, 1)))):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..dtypes import bool as _bool
 from ..dtypes import uint8 as _uint8
 from ..tensor import Tensor
-from .declare import alias, function, is_number
+from .declare import alias, function, ints, is_number
 from .join import cat
 
 
@@ -137,7 +137,7 @@ def gradient(input, *, spacing=None, dim=None, edge_order=1):
     Raises:
         RuntimeError: there are too few samples, or not as many spacings as dimensions
     """
-    dims = list(range(input._h.ndim)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    dims = list(range(input._h.ndim)) if dim is None else list(ints((dim,)))
     if isinstance(spacing, (tuple, list)):
         spacings = list(spacing)
         if len(spacings) != len(dims):

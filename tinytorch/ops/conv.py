@@ -8,6 +8,8 @@ computed.
 
 from __future__ import annotations
 
+import functools
+
 from ..backends.cpu import ffi
 from ..tensor import Tensor, owned
 from .complex_numbers import complex as from_parts
@@ -67,6 +69,8 @@ def _apply(kernel, input, weight, bias, size, walk):
 
 def integers(op: str, name: str, value, n: int) -> tuple[int, ...]:
     """A number for all ``n`` dimensions, or one for each. TypeError, and RuntimeError for another number of them."""
+    if type(value) is int:
+        return (value,) * n
     values = tuple(value) if isinstance(value, (tuple, list)) else (value,)
     for v in values:
         if isinstance(v, (str, bytes)) or not hasattr(v, "__index__"):
@@ -79,17 +83,22 @@ def integers(op: str, name: str, value, n: int) -> tuple[int, ...]:
     return tuple([v.__index__() for v in values] * (n // len(values)))
 
 
-def _check_tensors(op: str, input, weight, bias) -> None:
+_NOT_TRANSPOSED = frozenset(("uint8", "int8", "int16", "int32"))
+
+
+def _check_tensors(op: str, input, weight, bias, transposed: bool) -> None:
     for name, x in (("input", input), ("weight", weight), ("bias", bias)):
         if not isinstance(x, Tensor) and (name != "bias" or x is not None):
             raise TypeError(f"{op}(): argument '{name}' must be Tensor, not {type(x).__name__}")
+    if input.dtype.name == "bool" or (transposed and input.dtype.name in _NOT_TRANSPOSED):
+        raise NotImplementedError(f"{op}: not implemented for '{input.dtype.name}'")
     for name, x in (("weight", weight), ("bias", bias)):
         if x is not None and x.dtype is not input.dtype:
             raise RuntimeError(f"Input type ({input.dtype.name}) and {name} type ({x.dtype.name}) should be the same")
 
 
 def _check_shapes(shape: list[int], size: list[int], bias, groups: int, transposed: bool) -> None:
-    """Of a batch, the weight and the bias."""
+    """Of a batch, the weight and the bias, if there is one."""
     given = f"Given groups={groups}, "
     if size[0] < groups:
         raise RuntimeError(
@@ -107,11 +116,11 @@ def _check_shapes(shape: list[int], size: list[int], bias, groups: int, transpos
             f"{given}, expected input{shape} to have {channels} channels, but got {shape[1]} channels instead"
         )
     made = size[1] * groups if transposed else size[0]
-    if bias is not None and list(bias.shape) != [made]:
+    if bias is not None and list(bias) != [made]:
         given = given if transposed else f"Given weight of size {size}"
         raise RuntimeError(
             f"{given}, expected bias to be 1-dimensional with {made} elements, but got bias of size "
-            f"{list(bias.shape)} instead"
+            f"{list(bias)} instead"
         )
     if 0 in shape[2:] and (transposed or 0 not in size):
         raise RuntimeError(f"Only zero batch or zero channel inputs are supported, but got input shape: {shape}")
@@ -160,18 +169,15 @@ def _transposed_sizes(places, taps, stride, padding, output_padding, dilation) -
     return sizes
 
 
-def _convolve(op, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
-    """Of a batch, with as many dimensions as the weight has."""
-    if transposed and input.dtype.name in ("int32", "int16", "int8", "uint8"):
-        raise NotImplementedError(f"{op}: transposed convolutions are not implemented for '{input.dtype.name}'")
-    n = weight.ndim - 2
-    stride, dilation = integers(op, "stride", stride, n), integers(op, "dilation", dilation, n)
-    groups = integers(op, "groups", groups, 1)[0]
+@functools.lru_cache(maxsize=1024)
+def _geometry(op, shape, taken, bias, stride, padding, dilation, transposed, output_padding, groups):
+    """The last sizes of the result, and the kernel's walk: of an input of this shape, a weight of the shape ``taken``,
+    and a bias, whose shape may be None. Numbers are tuples of ints; padding may be a word."""
     _positive(groups=(groups,))
-    _check_shapes(list(input.shape), list(weight.shape), bias, groups, transposed)
+    _check_shapes(list(shape), list(taken), bias, groups, transposed)
     _positive(stride=stride, dilation=dilation)
-    sizes, taps = input.shape[2:], weight.shape[2:]
-    if isinstance(padding, (str, bytes)) and not transposed:
+    sizes, taps = shape[2:], taken[2:]
+    if isinstance(padding, (str, bytes)):
         if padding not in ("same", "valid"):
             raise RuntimeError(f"Invalid padding string: '{padding}'")
         if padding == "same" and max(stride) > 1:
@@ -179,22 +185,38 @@ def _convolve(op, input, weight, bias, stride, padding, dilation, transposed, ou
         same = padding == "same" and 0 not in taps
         padding = tuple([d * (k - 1) // 2 if same else 0 for k, d in zip(taps, dilation)])
         size = list(sizes) if same else _places(sizes, taps, stride, padding, dilation)
+    elif min(padding) < 0:
+        raise RuntimeError("negative padding is not supported")
+    elif transposed:
+        size = _transposed_sizes(sizes, taps, stride, padding, output_padding, dilation)
     else:
+        size = _places(sizes, taps, stride, padding, dilation)
+    return tuple(size), (*stride, *padding, *dilation, groups)
+
+
+def _convolve(op, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    """Of a batch, with as many dimensions as the weight has."""
+    n = weight.ndim - 2
+    if transposed or not isinstance(padding, (str, bytes)):
         padding = integers(op, "padding", padding, n)
-        if min(padding) < 0:
-            raise RuntimeError("negative padding is not supported")
-        if transposed:
-            output_padding = integers(op, "output_padding", output_padding, n)
-            size = _transposed_sizes(sizes, taps, stride, padding, output_padding, dilation)
-        else:
-            size = _places(sizes, taps, stride, padding, dilation)
-    kernel = _transposed if transposed else _convolution
-    return _apply(kernel, input, weight, bias, size, (*stride, *padding, *dilation, groups))
+    size, walk = _geometry(
+        op,
+        input.shape,
+        weight.shape,
+        None if bias is None else bias.shape,
+        integers(op, "stride", stride, n),
+        padding,
+        integers(op, "dilation", dilation, n),
+        transposed,
+        integers(op, "output_padding", output_padding, n) if transposed else None,
+        integers(op, "groups", groups, 1)[0],
+    )
+    return _apply(_transposed if transposed else _convolution, input, weight, bias, size, walk)
 
 
 def _convolve_dimensions(n: int, op: str, input, weight, bias, *how):
     """Of ``n`` dimensions, with a batch or without."""
-    _check_tensors(op, input, weight, bias)
+    _check_tensors(op, input, weight, bias, op.startswith("conv_transpose"))
     if input.ndim not in (n + 1, n + 2):
         raise RuntimeError(
             f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {op}, but got input of size: "
@@ -212,7 +234,7 @@ def _convolve_dimensions(n: int, op: str, input, weight, bias, *how):
 _SIZES = {1: "L", 2: "H, W", 3: "D, H, W"}
 _TAPS = {1: "K", 2: "KH, KW", 3: "KD, KH, KW"}
 _CONVOLUTION = """The convolution (cross-correlation) of ``input``, of shape (N, C, {sizes}) or (C, {sizes}), with
-    ``weight``, of shape (O, C / groups, {taps}), plus ``bias`` (O). On the CPU alone. Follows
+    ``weight``, of shape (O, C / groups, {taps}), plus ``bias`` (O). Follows
     ``torch.nn.functional.{name}``.
 
     Args:
@@ -233,7 +255,7 @@ _CONVOLUTION = """The convolution (cross-correlation) of ``input``, of shape (N,
     """
 _TRANSPOSED = """The transposed convolution of ``input``, of shape (N, C, {sizes}) or (C, {sizes}), with ``weight``, of
     shape (C, O / groups, {taps}), plus ``bias`` (O): each element adds its multiple of the filter to the result. It is
-    the gradient of a convolution's input. On the CPU alone. Follows ``torch.nn.functional.{name}``.
+    the gradient of a convolution's input. Follows ``torch.nn.functional.{name}``.
 
     Args:
         weight: a filter for each channel of ``input``
@@ -278,7 +300,7 @@ conv3d, conv_transpose3d = _declare(3)
 @function
 def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
     """The convolution of a batch, ``input``, of one to three dimensions, which those of ``weight`` tell; or the
-    transposed convolution. On the CPU alone. Follows ``torch.convolution``.
+    transposed convolution. Follows ``torch.convolution``.
 
     Args:
         weight: the filters
@@ -296,7 +318,7 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
         RuntimeError: shapes or dtypes do not fit
         NotImplementedError: bools, complex numbers, and tensors of another device
     """
-    _check_tensors("convolution", input, weight, bias)
+    _check_tensors("convolution", input, weight, bias, bool(transposed))
     if input.is_complex():
         raise NotImplementedError(f"convolution: not implemented for '{input.dtype.name}'")
     lists = {"stride": stride, "padding": padding, "dilation": dilation, "output_padding": output_padding}

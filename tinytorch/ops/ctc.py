@@ -117,7 +117,9 @@ def _ctc_backward(g, log_probs, targets, times, lengths, blank, zero_infinity, l
     return grad.masked_fill(done.unsqueeze(2), 0)
 
 
-def _lengths(name: str, lengths, batch: int, device) -> Tensor:
+def _lengths(name: str, lengths, other, batch: int, device) -> Tensor:
+    if isinstance(lengths, Tensor) and not isinstance(other, Tensor):
+        raise TypeError("ctc_loss(): input_lengths and target_lengths must both be Tensors, or both sequences")
     if isinstance(lengths, Tensor) and (lengths.is_floating_point() or lengths.is_complex()):
         raise RuntimeError(f"ctc_loss: {name} must be integral")
     lengths = as_tensor(lengths, dtype=int64, device=device).reshape(-1)
@@ -177,8 +179,8 @@ def ctc_loss(
     steps, batch, classes = rows.shape
     if not 0 <= blank < classes:
         raise RuntimeError(f"ctc_loss: blank must be in label range, got {blank}")
-    times = _lengths("input_lengths", input_lengths, batch, rows.device)
-    lengths = _lengths("target_lengths", target_lengths, batch, rows.device)
+    times = _lengths("input_lengths", input_lengths, target_lengths, batch, rows.device)
+    lengths = _lengths("target_lengths", target_lengths, input_lengths, batch, rows.device)
     longest = int(lengths.max()) if batch else 0
     if batch and (int(times.max()) > steps or int(times.min()) < 0 or int(lengths.min()) < 0):
         raise RuntimeError(f"ctc_loss: Expected input_lengths to have value at most {steps}, and lengths of at least 0")

@@ -63,13 +63,19 @@ def _svd_vjp(g_U, g_S, g_Vh, U, S, Vh):
     vjp=_svd_vjp,
     conjugates=False,
 )
-def _svd(A, full_matrices):
-    return gesdd(A, option=bool(full_matrices))
+def _svd(A, full_matrices, how):
+    return gesdd(A, option=bool(full_matrices) + how)
 
 
-def _no_driver(op: str, driver) -> None:
-    if driver is not None:
+_DRIVERS = {None: 0, "gesvd": 2, "gesvdj": 0, "gesvda": 0}  # options of svd: backend/decompose.h
+
+
+def _driver(op: str, A: Tensor, driver) -> int:
+    if driver is not None and not A.is_cuda:
         raise RuntimeError(f"{op}: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend.")
+    if driver not in _DRIVERS:
+        raise RuntimeError(f"{op}: unknown svd driver {driver}: 'gesvd', 'gesvdj' and 'gesvda' are known")
+    return _DRIVERS[driver]
 
 
 @function(namespace="linalg")
@@ -81,27 +87,28 @@ def svd(A, full_matrices=True, *, driver=None, out=None):
     Args:
         A: matrices (*, m, n)
         full_matrices: whether U and Vh are square
-        driver: for CUDA alone
+        driver: for CUDA alone: ``'gesvd'``, by QR iterations, ``'gesvdj'``, by rotations, and by the former what does
+            not converge (unless given), or ``'gesvda'``, which is the same here
         out: three tensors
     Returns:
         A named tuple (U, S, Vh).
     Raises:
         LinAlgError: the algorithm did not converge
     """
-    _no_driver("linalg.svd", driver)
-    return return_types.linalg_svd(*write_all_out("linalg.svd", _svd(A, full_matrices)[:3], out))
+    how = _driver("linalg.svd", A, driver)
+    return return_types.linalg_svd(*write_all_out("linalg.svd", _svd(A, full_matrices, how)[:3], out))
 
 
 @primitive(namespace="linalg", name="svdvals")
-def _svdvals(A):
-    return gesdd_values(A)[0]
+def _svdvals(A, how):
+    return gesdd_values(A, option=how)[0]
 
 
 @function(namespace="linalg")
 def svdvals(A, *, driver=None, out=None):
     """The singular values (*, k) of matrices (*, m, n), in descending order. Follows ``torch.linalg.svdvals``."""
-    _no_driver("linalg.svdvals", driver)
-    return write_out("linalg.svdvals", _svd(A, False)[1] if requires(A) else _svdvals(A), out, True)
+    how = _driver("linalg.svdvals", A, driver)
+    return write_out("linalg.svdvals", _svd(A, False, how)[1] if requires(A) else _svdvals(A, how), out, True)
 
 
 # QR.

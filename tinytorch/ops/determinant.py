@@ -27,7 +27,7 @@ def _factors(A, op):
             f"{op}: A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} matrices"
         )
     LU, pivots, _ = getrf(A, check=False, op=op.removeprefix("linalg."))
-    rows = arange(1, A.shape[-1] + 1, dtype=pivots.dtype)
+    rows = arange(1, A.shape[-1] + 1, dtype=pivots.dtype, device=pivots.device)
     return LU.diagonal(0, -2, -1), (1 - 2 * ((pivots != rows).sum(-1) % 2)).to(A.dtype)
 
 

@@ -81,14 +81,19 @@ def _check(op: str, p, *inputs) -> None:
         if not x.is_floating_point():
             raise RuntimeError(f"{op} only supports floating-point dtypes, {name} got: {x.dtype.name}")
     if any(x.dtype is not inputs[0].dtype for x in inputs):
+        _supported(op, inputs[0])
         raise RuntimeError(f"{op}: expected dtype {inputs[0].dtype!r} but found {inputs[1].dtype!r}")
     if not p >= 0:
         raise RuntimeError(f"{op} only supports non-negative p values")
 
 
+def _supported(op: str, x) -> None:
+    if x.dtype not in (float32, float64):
+        raise NotImplementedError(f"{op}: not implemented for '{x.dtype.name}'")
+
+
 def _distance(op: str, x1, x2, p):
-    if x1.dtype not in (float32, float64):
-        raise NotImplementedError(f"{op}: not implemented for '{x1.dtype.name}'")
+    _supported(op, x1)
     return _rows_distance(x1, x2, p) if x1.shape[-1] else (x1 - x2).sum(-1)
 
 
@@ -116,7 +121,7 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
         RuntimeError: shapes or dtypes do not match, or ``p`` is negative
         ValueError: ``compute_mode`` is none of these
     """
-    rows = _BY_PRODUCTS.get(compute_mode)
+    rows = _BY_PRODUCTS.get(compute_mode) if isinstance(compute_mode, str) else None
     if rows is None:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
     for x, name in ((x1, "X1"), (x2, "X2")):

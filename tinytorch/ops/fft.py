@@ -89,6 +89,7 @@ def _input(op: str, input, real: bool = False, complex: bool = False) -> Tensor:
 
 def scale_of(norm: str | None, n: int, forward: bool) -> float:
     """What multiplies a transform of ``n`` numbers."""
+    norm = norm.decode() if isinstance(norm, bytes) else norm
     if norm is None or norm == "backward":
         return 1.0 if forward else 1 / n
     if not isinstance(norm, str):
@@ -384,10 +385,10 @@ def ihfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
 
 
 def _rolled(input: Tensor, dim, back: int):
-    if not input._h.ndim:
+    if not input._h.ndim and not dim and dim != 0:
         raise RuntimeError("`shifts` required")
     dims = tuple(range(input._h.ndim)) if dim is None else ints((dim,))
-    sizes = [input.shape[input._dim(d)] for d in dims]
+    sizes = [input.shape[_dim(input, d)] for d in dims]
     return roll(input, [(n + back) // 2 for n in sizes], dims)
 
 

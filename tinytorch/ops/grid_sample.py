@@ -1,5 +1,5 @@
 """Images sampled at given places (Jaderberg et al. 2015, arXiv:1506.02025): formulas over gather, so that derivatives
-of every order follow."""
+of every order follow; on devices that have them, kernels for the result and its first derivatives."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ import functools
 import itertools
 import operator
 
+from ..autograd.api import grad
+from ..backends.cpu import lib
 from ..dtypes import ALL
-from ..tensor import Tensor
+from ..tensor import Tensor, owned
 from .convert import in_dtype
 from .create import zeros
-from .declare import function
+from .declare import function, primitive
 from .join import cat
 from .pointwise import _where as where
 from .ranges import linspace
 
+_MODES = ("nearest", "bilinear", "bicubic")
 _PADDINGS = ("zeros", "border", "reflection")
 
 
@@ -100,7 +103,9 @@ def _check(input: Tensor, grid: Tensor, mode: str, padding_mode: str) -> int:
             "grid_sample: expected 4D or 5D input and grid with same number of dimensions, but got input with sizes "
             f"{list(input.shape)} and grid with sizes {list(grid.shape)}"
         )
-    if not input.is_floating_point() or input.dtype is not grid.dtype:
+    if not input.is_floating_point():
+        raise NotImplementedError(f"grid_sample: not implemented for '{input.dtype.name}'")
+    if input.dtype is not grid.dtype:
         raise RuntimeError(
             f"grid_sample: expected input and grid to have the same floating dtype, but input has {input.dtype.name} "
             f"and grid has {grid.dtype.name}"
@@ -139,9 +144,17 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
         A tensor (N, C, H', W') or (N, C, D', H', W').
     Raises:
         ValueError: an unknown mode
+        NotImplementedError: ``input`` is not floating
         RuntimeError: shapes or dtypes do not fit
     """
-    dims, align = _check(input, grid, mode, padding_mode), bool(align_corners)
+    _check(input, grid, mode, padding_mode)
+    if lib.tt_grid_sample_fits(input._h, grid._h):
+        return _by_kernels(input, grid, mode, padding_mode, bool(align_corners))
+    return _composed(input, grid, mode, padding_mode, bool(align_corners))
+
+
+def _composed(input: Tensor, grid: Tensor, mode: str, padding_mode: str, align: bool) -> Tensor:
+    dims = grid.shape[-1]
     sizes, dtype = tuple(input.shape[2:]), ALL[input.dtype.compute]
     flat = in_dtype(input, dtype).flatten(2)
     places = in_dtype(grid, dtype).reshape(grid.shape[0], -1, dims).unbind(2)[::-1]
@@ -164,6 +177,35 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
             taps = [[(w, w + 1 - p), (w + 1, p - w)] for p, w in zip(places, whole)]
     out = _sum_of(flat, sizes, taps)
     return in_dtype(out, input.dtype).reshape(*input.shape[:2], *grid.shape[1:-1])
+
+
+def _options(mode: str, padding_mode: str, align: bool) -> tuple[int, int, bool]:
+    return _MODES.index(mode), _PADDINGS.index(padding_mode), align
+
+
+def _derived(g, input, grid, mode, padding_mode, align, edges):
+    """The gradients of the formulas, with their history."""
+    apart = [x.view_as(x) for x in (input, grid)]
+    wanted = [x for x, edge in zip(apart, edges, strict=True) if edge is not None]
+    found = iter(grad(_composed(*apart, mode, padding_mode, align), wanted, g, create_graph=True, allow_unused=True))
+    return [None if edge is None else next(found) for edge in edges]
+
+
+def _first_order(g, input, grid, mode, padding_mode, align, edges):
+    derivatives = owned.tt_grid_sample_of_input, owned.tt_grid_sample_of_grid
+    operands = g._h, input._h, grid._h, *_options(mode, padding_mode, align)
+    return [None if edge is None else of(*operands) for of, edge in zip(derivatives, edges, strict=True)]
+
+
+@primitive(
+    name="grid_sampler",
+    title={"GridSampler2DBackward0": "input.ndim == 4", "GridSampler3DBackward0": ""},
+    inputs=("input", "grid"),
+    vjp=_derived,
+    first_order=_first_order,
+)
+def _by_kernels(input, grid, mode, padding_mode, align):
+    return owned.tt_grid_sample(input._h, grid._h, *_options(mode, padding_mode, align))
 
 
 @function(namespace="nn.functional")

@@ -95,7 +95,12 @@ def _sizes(input: Tensor, size, scale_factor, recompute: bool) -> tuple[tuple[in
             raise ValueError("interpolate: recompute_scale_factor is not meaningful with an explicit size.")
         size = _per_dim("output size", size, len(shape))
         return tuple([n.__index__() for n in size]), [0.0] * len(shape)
-    factors = [float(f) for f in _per_dim("scale_factor", scale_factor, len(shape))]
+    given = _per_dim("scale_factor", scale_factor, len(shape))
+    if any(isinstance(f, (str, bytes)) for f in given):
+        raise TypeError("interpolate(): argument 'scale_factor' must be float or Sequence of floats, not str")
+    factors = [float(f) for f in given]
+    if not all(map(math.isfinite, factors)):
+        raise RuntimeError(f"interpolate: scale_factor must be finite, but got {factors}")
     sizes = tuple([math.floor(n * f) for n, f in zip(shape, factors)])
     return sizes, [0.0] * len(shape) if recompute else factors
 
@@ -143,7 +148,7 @@ def interpolate(
             "interpolate: Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as "
             "input"
         )
-    if dims not in (1, 2, 3) or (mode != "area" and mode not in _MODES):
+    if dims not in (1, 2, 3) or not isinstance(mode, str) or (mode != "area" and mode not in _MODES):
         raise NotImplementedError(
             f"interpolate: Input Error: Only 3D, 4D and 5D input Tensors supported (got {dims + 2}D) for the modes: "
             f"nearest | linear | bilinear | bicubic | trilinear | area | nearest-exact (got {mode})"

@@ -200,7 +200,8 @@ def lstsq(A, B, rcond=None, *, driver=None):
         B: matrices (*, m, k), or vectors (*, m)
         rcond: singular values below this share of the largest count as zero; max(m, n) times the dtype's epsilon
             unless given
-        driver: ``'gelsy'`` (unless given), ``'gels'`` for A of full rank, ``'gelsd'`` or ``'gelss'``
+        driver: ``'gelsy'`` (unless given), ``'gels'`` for A of full rank, ``'gelsd'`` or ``'gelss'``; on CUDA
+            ``'gels'`` alone
     Returns:
         A named tuple (solution, residuals, rank, singular_values).
     Raises:
@@ -229,6 +230,8 @@ def lstsq(A, B, rcond=None, *, driver=None):
         raise RuntimeError(
             f"{op}: batch dimensions of input {tuple(A.shape[:-2])} and other {tuple(B.shape[:-2])} differ"
         )
+    if driver is not None and A.is_cuda and driver != "gels":
+        raise RuntimeError(f"{op}: `driver` other than `gels` is not supported on CUDA")
     if driver is not None and driver not in _DRIVERS:
         raise RuntimeError(
             f"{op}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss) but provided value is {driver}"
@@ -237,7 +240,7 @@ def lstsq(A, B, rcond=None, *, driver=None):
         raise RuntimeError(f"{op}: Expected a floating point or complex tensor as input. Got {A.dtype.name}")
     if rcond is None:
         rcond = finfo(A.dtype).eps * max(A.shape[-2:])
-    X, residuals, rank, values = _lstsq(A, B, float(rcond), driver or "gelsy")
+    X, residuals, rank, values = _lstsq(A, B, float(rcond), driver or ("gels" if A.is_cuda else "gelsy"))
     if vectors:
         X = X.squeeze(-1)
     return return_types.linalg_lstsq(X, residuals, rank, values)

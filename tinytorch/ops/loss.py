@@ -9,9 +9,9 @@ from ..backends.cpu import ffi, lib
 from ..tensor import Tensor
 from .activation import _hardtanh, floating
 from .declare import binary, function, primitive, real_only, refuse, ternary, without_history
-from .pointwise import _logsigmoid
 from .activation import relu as _relu
 from .pointwise import _where as where
+from .pointwise_activation import _logsigmoid
 
 NULL = ffi.NULL
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
@@ -162,8 +162,6 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
         ValueError: ``reduction`` is unknown
     """
     floating("huber_loss", input)
-    if isinstance(delta, complex):
-        raise TypeError(f"huber_loss: delta must be a float or int, got: {type(delta)}")
     if isinstance(delta, complex):
         raise TypeError(f"huber_loss: delta must be a float or int, got: {type(delta)}")
     if delta <= 0:

@@ -23,14 +23,15 @@ _TRANSPOSED, _ADJOINT = 1, 2  # of lu_solve: backend/decompose.h
 def _check_factor(op: str, A: Tensor, pivot: bool) -> None:
     if A.ndim < 2:
         raise RuntimeError(f"{op}: The input tensor A must have at least 2 dimensions.")
-    if not pivot:
+    if not pivot and not A.is_cuda:
         raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
 
 
 def _raise_where_singular(op: str, info: Tensor, text: str) -> None:
     """LinAlgError for the first matrix whose ``info`` is not 0; ``text`` says what is wrong, with its ``info``."""
-    codes = info.reshape(-1).tolist()
-    for i, code in enumerate(codes):
+    if not info.any():
+        return
+    for i, code in enumerate(info.reshape(-1).tolist()):
         if code:
             where = f"(Batch element {i}): " if info.ndim else ""
             raise LinAlgError(f"{op}: {where}{text.format(code)}")
@@ -51,7 +52,7 @@ def _permutation(LU, pivots):
     return getrf_permutation(LU, pivots=pivots, op="lu_unpack")[0].mT
 
 
-def _lu_factor_vjp(g, LU, pivots):
+def _lu_factor_vjp(g, LU, pivots, pivot):
     """With A = P [L1; L2] [U1 U2], where L2 or U2 is empty, and X = L1^H [tril(L1^H dL1 - dU2 U2^H, -1) +
     triu(dU1 U1^H - L2^H dL2)] U1^-H: dA = P [X, L1^-H dU2; dL2 U1^-H], where L1^-H stands in front of X."""
     k = min(LU.shape[-2:])
@@ -69,7 +70,7 @@ def _lu_factor_vjp(g, LU, pivots):
     x = triangular(L1.mT, x, upper=True, unitriangular=True)
     if LU.shape[-2] > k:
         x = cat((x, triangular(U1.mT, g[..., k:, :], upper=False, left=False)), -2)
-    return (_permutation(LU.detach(), pivots) @ x,)
+    return (_permutation(LU.detach(), pivots) @ x if pivot else x,)
 
 
 @primitive(
@@ -80,8 +81,8 @@ def _lu_factor_vjp(g, LU, pivots):
     inputs=("A",),
     vjp=_lu_factor_vjp,
 )
-def _lu_factor(A, check):
-    return getrf(A, check=check, op="lu_factor_ex")
+def _lu_factor(A, check, pivot):
+    return getrf(A, check=check, option=not pivot, op="lu_factor_ex")
 
 
 @function(namespace="linalg")
@@ -92,7 +93,7 @@ def lu_factor(A, *, pivot=True, out=None):
 
     Args:
         A: matrices (*, m, n)
-        pivot: True; LU without pivoting is for CUDA alone
+        pivot: whether rows are exchanged; LU without pivoting is for CUDA alone, and P is empty then
         out: two tensors
     Returns:
         A named tuple (LU, pivots).
@@ -101,7 +102,7 @@ def lu_factor(A, *, pivot=True, out=None):
         RuntimeError: ``pivot`` is false, or A is no stack of matrices
     """
     _check_factor("linalg.lu_factor", A, pivot)
-    LU, pivots, info = _lu_factor(A, False)
+    LU, pivots, info = _lu_factor(A, False, bool(pivot))
     _raise_where_singular(
         "linalg.lu_factor",
         info,
@@ -116,7 +117,7 @@ def lu_factor_ex(A, *, pivot=True, check_errors=False, out=None):
     """``lu_factor`` that raises only if told to: a named tuple (LU, pivots, info), where info (*), int32, is 0, or the
     number of the first zero on U's diagonal, from 1. Follows ``torch.linalg.lu_factor_ex``."""
     _check_factor("linalg.lu_factor_ex", A, pivot)
-    results = _lu_factor(A, bool(check_errors))
+    results = _lu_factor(A, bool(check_errors), bool(pivot))
     return return_types.linalg_lu_factor_ex(*write_all_out("linalg.lu_factor_ex", results, out))
 
 
@@ -128,7 +129,7 @@ def lu(A, *, pivot=True, out=None):
 
     Args:
         A: matrices (*, m, n)
-        pivot: True; LU without pivoting is for CUDA alone
+        pivot: whether rows are exchanged; LU without pivoting is for CUDA alone, and P is empty then
         out: three tensors
     Returns:
         A named tuple (P, L, U).
@@ -136,8 +137,9 @@ def lu(A, *, pivot=True, out=None):
         RuntimeError: ``pivot`` is false, or A is no stack of matrices
     """
     _check_factor("linalg.lu", A, pivot)
-    LU, pivots, _ = _lu_factor(A, False)
-    results = (_permutation(LU.detach(), pivots), *unpack(LU))
+    LU, pivots, _ = _lu_factor(A, False, bool(pivot))
+    P = _permutation(LU.detach(), pivots) if pivot else LU.new_empty((0,))
+    results = (P, *unpack(LU))
     return return_types.linalg_lu(*write_all_out("linalg.lu", results, out))
 
 

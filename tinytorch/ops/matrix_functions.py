@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 
 from ..tensor import Tensor
 from .declare import both, function, primitive, publish, write_out
@@ -150,7 +151,7 @@ def vander(x, N=None):
         raise RuntimeError(f"{op}: not implemented for '{x.dtype.name}'")
     if not x.ndim:
         x = x.unsqueeze(0)
-    N = x.shape[-1] if N is None else N
+    N = x.shape[-1] if N is None else operator.index(N)
     if N <= 1:
         raise RuntimeError(f"{op}: N must be greater than 1.")
     column = x.unsqueeze(-1)

@@ -10,6 +10,7 @@ from .decompose import svd as _linalg_svd
 from .decompose import svdvals
 from .lu import lu_factor_ex
 from .lu import lu_solve as _linalg_lu_solve
+from .matrix_norms import matrix_norm, vector_norm
 from .solve import triangular
 
 
@@ -116,3 +117,45 @@ def triangular_solve(input, A, upper=True, transpose=False, unitriangular=False,
     X = triangular(A.mT if transpose else A, input, upper != transpose, True, unitriangular)
     copy = A.expand(*X.shape[:-2], *A.shape[-2:]).clone()
     return return_types.triangular_solve(*write_all_out("triangular_solve", (X, copy), out))
+
+
+@function
+def frobenius_norm(input, dim, keepdim=False, *, out=None):
+    """The root of the sum of the squared sizes of the elements. Follows ``torch.frobenius_norm``.
+
+    Args:
+        dim: the dimension, or several; all where there are none
+    Returns:
+        A tensor without these dimensions, or with ``keepdim`` of size 1 in them.
+    """
+    return vector_norm(input, 2, dim if isinstance(dim, int) or len(dim) else None, keepdim, out=out)
+
+
+@function
+def nuclear_norm(input, dim=(-2, -1), keepdim=False, *, out=None):
+    """The sum of the singular values of matrices. Follows ``torch.nuclear_norm``.
+
+    Args:
+        dim: the two dimensions of the matrices
+    Returns:
+        A tensor without these dimensions, or with ``keepdim`` of size 1 in them.
+    """
+    if isinstance(dim, bool):  # nuclear_norm(input, keepdim)
+        dim, keepdim = (-2, -1), dim
+    return matrix_norm(input, "nuc", dim, keepdim, out=out)
+
+
+@function
+def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0):
+    """The norms of ``v`` over all dimensions but one. Follows ``torch.norm_except_dim``.
+
+    Args:
+        v: a tensor
+        pow: the order of the norm
+        dim: the dimension that stays; -1: none does
+    Returns:
+        A tensor of as many dimensions, of size 1 but for ``dim``; 0-d for -1.
+    """
+    if dim == -1:
+        return v.norm(pow)
+    return vector_norm(v, pow, [d for d in range(v.ndim) if d != dim], True)

@@ -258,69 +258,6 @@ zeta = binary(
     doc="Hurwitz's zeta of input > 1 at other: the sum over k of (other + k) ^ -input.",
 )
 
-# Activations, with their derivatives' own kernels for when no higher derivative is asked.
-
-_tanh_backward = binary("tanh_backward", public=False, doc="g (1 - out^2).")
-_sigmoid_backward = binary("sigmoid_backward", public=False, doc="g out (1 - out).")
-_relu_backward = binary("relu_backward", lambda g, b: g * (b > 0), lambda g: None, public=False, doc="g where out > 0.")
-_silu_backward = binary("silu_backward", public=False, doc="silu's.")
-_gelu_backward = binary("gelu_backward", public=False, doc="gelu's.")
-_gelu_tanh_backward = binary("gelu_tanh_backward", public=False, doc="gelu's in the tanh form.")
-
-
-def _silu_formula(g, input):
-    s = input.sigmoid()
-    return g * (s * (1 + input * (1 - s)))
-
-
-def _gelu_formula(g, input):
-    cdf = 0.5 * (1 + (input * math.sqrt(0.5)).erf())
-    pdf = (input * input * -0.5).exp() * (1 / math.sqrt(2 * math.pi))
-    return g * (cdf + input * pdf)
-
-
-def _gelu_tanh_formula(g, input):
-    k, c = math.sqrt(2 / math.pi), 0.044715
-    t = (k * (input + c * input * input * input)).tanh()
-    slope = k * (1 + 3 * c * input * input)
-    return g * (0.5 * (1 + t) + 0.5 * input * (1 - t * t) * slope)
-
-
-relu = unary(
-    "relu",
-    lambda g, out: _relu_backward(g, out),
-    first_order=without_history("relu_backward", "g", "out"),
-    doc="x where it is positive, else 0.",
-)
-sigmoid = unary(
-    "sigmoid",
-    lambda g, out: g * (out * (1 - out)),
-    first_order=without_history("sigmoid_backward", "g", "out"),
-    doc="1 / (1 + exp(-x)).",
-)
-_logsigmoid = unary(
-    "logsigmoid",
-    lambda g, input: g * (-input).sigmoid(),
-    title="LogSigmoidBackward0",
-    public=False,
-    doc="log(sigmoid(x)).",
-)
-_softplus = unary("softplus", lambda g, input: g * input.sigmoid(), public=False, doc="log(1 + exp(x)).")
-_silu = unary(
-    "silu", _silu_formula, first_order=without_history("silu_backward", "g", "input"), public=False, doc="x sigmoid(x)."
-)
-_gelu = unary(
-    "gelu", _gelu_formula, first_order=without_history("gelu_backward", "g", "input"), public=False, doc="x Phi(x)."
-)
-_gelu_tanh = unary(
-    "gelu_tanh",
-    _gelu_tanh_formula,
-    first_order=without_history("gelu_tanh_backward", "g", "input"),
-    title="GeluBackward0",
-    public=False,
-    doc="gelu by its tanh approximation.",
-)
-
 # Selection. Where two values are equal, maximum and minimum share the gradient.
 
 

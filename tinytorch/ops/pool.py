@@ -8,6 +8,7 @@ adaptive. The derivative of maxima goes to where they were, and the derivative o
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 
 from ..backends.cpu import error, ffi, lib
 from ..tensor import Tensor, attempted, gives_tensors, owned
@@ -41,7 +42,7 @@ _AVG_TITLES = {
     name="max_pool",
     title=_MAX_TITLES,
     extra=("index",),
-    input=lambda g, index, input_shape, spec: _max_backward(g, index, len(spec), input_shape[-len(spec) :]),
+    input=lambda g, index, input_shape, spec, starts: _max_backward(g, index, input_shape[-len(spec) :], spec, starts),
 )
 def _max_pool(input, spec, starts, indexed):
     operands = input._h, len(spec), _flat(spec), NULL if starts is None else starts._h
@@ -51,9 +52,11 @@ def _max_pool(input, spec, starts, indexed):
     return made if indexed else (made, None)
 
 
-@primitive(name="max_pool_backward", g=lambda g, index, dims: picked(g, index, dims))
-def _max_backward(g, index, dims, sizes):
-    return owned.tt_max_pool_backward(g._h, index._h, dims, sizes)
+@primitive(name="max_pool_backward", g=lambda g, index, spec: picked(g, index, len(spec)))
+def _max_backward(g, index, sizes, spec, starts):
+    return owned.tt_max_pool_backward(
+        g._h, index._h, len(spec), sizes, _flat(spec), NULL if starts is None else starts._h
+    )
 
 
 def picked(x: Tensor, index: Tensor, dims: int) -> Tensor:
@@ -93,6 +96,10 @@ def spatial(op: str, input: Tensor, dims: int) -> tuple[int, ...]:
     """The sizes of the last ``dims`` dimensions; RuntimeError unless the tensor is (C, *) or (N, C, *), and nothing but
     N is 0."""
     shape = tuple(input.shape)
+    if op == "avg_pool2d" and len(shape) < 3:
+        raise IndexError(
+            f"{op}: Dimension out of range: expected a 3D or 4D (batch mode) tensor, but got: {list(shape)}"
+        )
     if len(shape) not in (dims + 1, dims + 2) or 0 in shape[len(shape) - dims - 1 :]:
         raise RuntimeError(
             f"{op}: Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with optional 0 dim batch size for input, "
@@ -104,7 +111,11 @@ def spatial(op: str, input: Tensor, dims: int) -> tuple[int, ...]:
 def _regular(op: str, input: Tensor, dims: int, kernel_size, stride, padding, dilation, ceil_mode):
     """The spec of windows of one size at one distance."""
     taps = per_dim(op, "kernel_size", kernel_size, dims)
-    stride = taps if stride is None or stride == [] or stride == () else per_dim(op, "stride", stride, dims)
+    stride = (
+        taps
+        if stride is None or (isinstance(stride, (tuple, list)) and not stride)
+        else per_dim(op, "stride", stride, dims)
+    )
     padding, step = per_dim(op, "padding", padding, dims), per_dim(op, "dilation", dilation, dims)
     sizes = spatial(op, input, dims)
     for name, values in (("kernel size", taps), ("stride", stride), ("dilation", step)):
@@ -133,12 +144,14 @@ def _regular(op: str, input: Tensor, dims: int, kernel_size, stride, padding, di
 
 def _adaptive(op: str, input: Tensor, dims: int, output_size):
     """The spec of windows that share the input out."""
-    many = isinstance(output_size, (tuple, list))
-    given = tuple(output_size) if many and len(output_size) > 1 else (output_size[0] if many else output_size,) * dims
+    several = isinstance(output_size, (tuple, list) if dims == 1 else Iterable)
+    given = tuple([n if n is None else operator.index(n) for n in (output_size if several else (output_size,) * dims)])
+    if dims > 1 and several and len(given) >= input._h.ndim:
+        raise ValueError(f"{op}: Input dimension should be at least {len(given) + 1}")
     if len(given) != dims:
         raise RuntimeError(f"{op}: output_size must be {dims} numbers, but got {len(given)}")
     sizes = spatial(op, input, dims)
-    out = tuple([n if wanted is None else operator.index(wanted) for n, wanted in zip(sizes, given)])
+    out = tuple([n if wanted is None else wanted for n, wanted in zip(sizes, given)])
     if min(out) < 0:
         raise RuntimeError(f"{op}: elements of output_size must be greater than or equal to 0, but got {list(out)}")
     return tuple((1, 0, 0, 1, n) for n in out)
@@ -160,17 +173,17 @@ def _maxima(input: Tensor, spec, starts, indexed):
     return (out, index) if indexed else out
 
 
-def max_windows(op, input, dims, kernel_size, stride, padding, dilation, ceil_mode, indexed):
+def max_windows(op, dims, input, kernel_size, stride, padding, dilation, ceil_mode, indexed):
     check_dtype(op, input, "floating" if dims == 1 else "real")
     return _maxima(input, _regular(op, input, dims, kernel_size, stride, padding, dilation, ceil_mode), None, indexed)
 
 
-def adaptive_max(op, input, dims, output_size, indexed):
+def adaptive_max(op, dims, input, output_size, indexed):
     check_dtype(op, input, "floating")
     return _maxima(input, _adaptive(op, input, dims, output_size), None, indexed)
 
 
-def mean_windows(op, input, dims, kernel_size, stride, padding, ceil_mode, padded, divisor):
+def mean_windows(op, dims, input, kernel_size, stride, padding, ceil_mode, padded, divisor=None):
     check_dtype(op, input, "long")
     if divisor is not None and divisor == 0:
         raise RuntimeError(f"{op}: divisor must be not zero")
@@ -178,7 +191,7 @@ def mean_windows(op, input, dims, kernel_size, stride, padding, ceil_mode, padde
     return _avg_pool(input, spec, bool(padded), 0 if divisor is None else operator.index(divisor))
 
 
-def adaptive_mean(op, input, dims, output_size):
+def adaptive_mean(op, dims, input, output_size):
     if not isinstance(input, Tensor):
         raise TypeError(f"{op}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     spec = _adaptive(op, input, dims, output_size)
@@ -188,7 +201,7 @@ def adaptive_mean(op, input, dims, output_size):
     return _avg_pool(input, spec, False, 0)
 
 
-def fractional(op, input, dims, kernel_size, output_size, output_ratio, indexed, samples):
+def fractional(op, dims, input, kernel_size, output_size, output_ratio, indexed, samples):
     """Maxima of windows whose distances are random: of each plane others, by one number for each dimension."""
     check_dtype(op, input, "floating")
     if output_size is None and output_ratio is None:

@@ -34,8 +34,6 @@ def _checked(op: str, input: Tensor, q, interpolation: str) -> Tensor:
         raise RuntimeError(
             f"{op}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}"
         )
-    if q._h.numel and not bool(((q >= 0) & (q <= 1)).all()):
-        raise RuntimeError(f"{op}() q values must be in the range [0, 1]")
     return q
 
 
@@ -53,6 +51,8 @@ def _quantiles(op: str, input, q, dim, keepdim, interpolation, out, ignore_nan):
     else:
         input._dim(dim)
         rows = input.reshape(1)
+    if q._h.numel and not bool(((q >= 0) & (q <= 1)).all()):
+        raise RuntimeError(f"{op}() q values must be in the range [0, 1]")
     ordered = FUNCTIONS["sort"](rows, -1)[0]  # NaN last
     last = ordered.shape[-1] - 1
     # The quantiles' places in the order, along a last dimension: of q.

@@ -3,7 +3,7 @@ arXiv:1406.1078).
 
 What the inputs of a layer contribute to its gates is one product for all steps. The rest is a kernel for each layer and
 direction (kernels/api/recurrent.h says what it computes), on rows that lie step by step, of each step no more than of
-the one before, as in a packed sequence. The same as a composition, a step at a time, is what other devices, other
+the one before, as in a packed sequence. The same as a composition, a step at a time, is what other
 dtypes and projected states take, and what second derivatives differentiate.
 """
 
@@ -146,7 +146,8 @@ def _backward(steps: Steps, g, g_c, w, h0, c0, y, c, gates, edges):
         starts = {k: row for row, k in enumerate(index) if k < batch}
         first = of_h[make_tensor([starts.get(k, 0) for k in range(batch)], dtype=int64)] if starts else None
         if first is not None and len(starts) < batch:  # sequences without a step
-            first = first * make_tensor([float(k in starts) for k in range(batch)], dtype=first.dtype)[:, None]
+            known = [float(k in starts) for k in range(batch)]
+            first = first * make_tensor(known, dtype=first.dtype, device=first.device)[:, None]
     if edges[3] is not None:
         of_h0 = h0 * 0 if first is None else first @ w
         of_h0 = of_h0 + of_first if steps.kind == "gru" else of_h0
@@ -201,7 +202,7 @@ def _layer(steps: Steps, x, h0, c0, w_ih, w_hh, b_ih=None, b_hh=None, projection
     elif steps.kind != "gru":  # it does not matter which product they are added to
         b_ih, b_hh = None, b_ih + b_hh
     x = linear(x, w_ih, b_ih)
-    if projection is not None or x._h.storage.device or not FLOATING[x._h.dtype]:
+    if projection is not None or not FLOATING[x._h.dtype]:
         return _composed(steps, x, w_hh, b_hh, h0, c0, projection)
     dtype, wide = x.dtype, ALL[x.dtype.compute]
     x, w, b, h0, c0 = (t if t is None else in_dtype(t, wide) for t in (x, w_hh, b_hh, h0, c0))
@@ -228,6 +229,11 @@ def _network(kind: str, x, sizes, hx, params, biases: bool, layers: int, p: floa
         raise RuntimeError(
             f"{kind}: expected {per * layers * directions} parameters for {layers} layers, got {len(params)}"
         )
+    for h in hx:
+        if h._h.ndim != 3 or h.shape[0] != layers * directions:
+            raise RuntimeError(
+                f"{kind}: expected first states of shape ({layers * directions}, N, H), got {tuple(h.shape)}"
+            )
     batch = sizes[0] if sizes else hx[0].shape[1]
     last: list = []
     for layer in range(layers):
@@ -271,6 +277,10 @@ def _padded(kind, input, hx, params, has_biases, num_layers, dropout, train, bid
 def _packed(kind, data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional):
     states = tuple(hx) if kind == "lstm" else (hx,)
     _check(kind, data, states, params)
+    if not isinstance(batch_sizes, Tensor):
+        raise TypeError(f"{kind}(): argument 'batch_sizes' must be Tensor, not {type(batch_sizes).__name__}")
+    if batch_sizes.dtype is not int64 or batch_sizes._h.ndim != 1:
+        raise RuntimeError(f"{kind}: expected batch_sizes as a vector of int64, got {batch_sizes!r}")
     options = has_biases, num_layers, dropout, train, bidirectional
     out, last = _network(kind, data, tuple(batch_sizes.tolist()), states, params, *options)
     return out, *last
@@ -335,6 +345,9 @@ rnn_tanh, rnn_relu, lstm, gru = (_declare(kind) for kind in KINDS)
 def _cell(kind: str, input, states, w_ih, w_hh, b_ih, b_hh):
     _check(f"{kind}_cell", input, states, (w_ih, w_hh))
     name, gates, hidden = f"{kind}_cell", GATES[kind], states[0].shape[-1]
+    for w in (w_ih, w_hh):
+        if w._h.ndim < 2:
+            raise IndexError(f"{name}: Dimension out of range: weights are matrices, got shape {tuple(w.shape)}")
     if tuple(w_ih.shape) != (gates * hidden, input.shape[-1]) or tuple(w_hh.shape) != (gates * hidden, hidden):
         raise RuntimeError(
             f"{name}: input {tuple(input.shape)} and state {tuple(states[0].shape)} do not match weights "

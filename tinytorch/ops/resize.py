@@ -23,6 +23,8 @@ def _restrides(fn):
     writer = writer_number(name)
 
     def inplace(self, *args, **kwargs):
+        if not isinstance(self, Tensor):
+            raise TypeError(f"{name}(): argument 'input' must be Tensor, not {type(self).__name__}")
         check_inplace(self, name)
         seen = fn(self, *args, **kwargs)
         self._h, seen._h = seen._h, self._h

@@ -209,6 +209,8 @@ def unflatten(input, dim, sizes):
     """
     if not sizes or not input._h.ndim:
         raise RuntimeError("unflatten: sizes must be non-empty, and the input at least 1-dimensional")
+    if not isinstance(sizes, (tuple, list)):
+        raise TypeError(f"unflatten(): argument 'sizes' must be tuple of ints, not {type(sizes).__name__}")
     dim = input._dim(dim)
     shape = tuple(input.shape)
     sizes = _inferred("unflatten", tuple([operator.index(s) for s in sizes]), shape[dim])

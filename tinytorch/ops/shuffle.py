@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 from ..layouts import contiguous_format
 from ..tensor import Tensor
 from .declare import alias, function
@@ -25,8 +27,11 @@ def pixel_shuffle(input, upscale_factor):
         A tensor (*, C, H r, W r).
     Raises:
         RuntimeError: the number of channels is no multiple of r^2
+        ValueError: r^2 is beyond 64 bits
     """
-    r = upscale_factor
+    r = operator.index(upscale_factor)
+    if r * r >= 1 << 63:
+        raise ValueError(f"pixel_shuffle: upscale factor is too large, its square overflows: upscale_factor={r}")
     _blocks("pixel_shuffle", input, r, "upscale_factor")
     *lead, c, h, w = input.shape
     if c % (r * r):
@@ -52,7 +57,7 @@ def pixel_unshuffle(input, downscale_factor):
     Raises:
         RuntimeError: the number of rows or columns is no multiple of r
     """
-    r = downscale_factor
+    r = operator.index(downscale_factor)
     _blocks("pixel_unshuffle", input, r, "downscale_factor")
     *lead, c, h, w = input.shape
     for name, n in (("height", h), ("width", w)):
@@ -79,7 +84,9 @@ def channel_shuffle(input, groups):
     Raises:
         RuntimeError: ``groups`` does not divide the number of channels
     """
-    shape = input.shape
+    if not isinstance(input, Tensor):
+        raise TypeError(f"channel_shuffle(): argument 'input' must be Tensor, not {type(input).__name__}")
+    shape, groups = input.shape, operator.index(groups)
     if len(shape) < 3:
         raise RuntimeError(f"channel_shuffle: expects input with > 2 dims, but got input with sizes {list(shape)}")
     if groups <= 0:

@@ -186,7 +186,7 @@ def kaiser_window(
 
 
 def _check(op: str, M, dtype, layout) -> int:
-    if isinstance(M, (int, float)) and M < 0:
+    if (isinstance(M, (int, float)) or (isinstance(M, Tensor) and M.ndim == 0)) and M < 0:
         raise ValueError(f"{op} requires non-negative window length, got M={M}")
     M = _length(op, M)
     if layout is not None and layout is not strided:
@@ -329,6 +329,8 @@ def general_cosine(M, *, a, sym=True, dtype=None, layout=strided, device=None, r
             raise TypeError("Coefficients must be a list/tuple") from None
         if not a:
             raise ValueError("Coefficients cannot be empty")
+        if any(isinstance(weight, (str, bytes)) for weight in a):
+            raise ValueError("Coefficients must be numbers")
     return _sum_of_cosines("general_cosine", M, a, sym, dtype, layout, device, requires_grad)
 
 

@@ -188,12 +188,14 @@ def mode(input, dim=-1, keepdim=False, *, out=None):
 # The unique elements.
 
 
-_distinct, _distinct_rows = gives_tensors(lib.tt_unique), gives_tensors(lib.tt_unique_rows)
+_grouped, _grouped_rows = gives_tensors(lib.tt_unique), gives_tensors(lib.tt_unique_rows)
 
 
 def _uniques(op, consecutive):
     @primitive(title=f"{op}Backward0", extra=("inverse", "counts"), input=not_implemented(op))
-    def unique(input, dim):
+    def unique(input, dim, alone):
+        if alone and dim is None:
+            return owned.tt_distinct(input._h, consecutive), None, None
         return _unique_of(op, input, consecutive, dim)
 
     return unique
@@ -201,7 +203,7 @@ def _uniques(op, consecutive):
 
 def _unique_of(op, input, consecutive, dim):
     if dim is None:
-        values, inverse, counts = _distinct(input._h, consecutive, ffi.new("tt_array *[2]"))
+        values, inverse, counts = _grouped(input._h, consecutive, ffi.new("tt_array *[2]"))
         inverse = inverse.reshape(input.shape)
     else:
         dim = input._dim(dim)
@@ -213,7 +215,7 @@ def _unique_of(op, input, consecutive, dim):
                 f"{op}: There are 0 sized dimensions, and they aren't selected by 'dim', so unique cannot be applied"
             )
         refresh(rows)
-        first, inverse, counts = _distinct_rows(rows._h, consecutive, ffi.new("tt_array *[2]"))
+        first, inverse, counts = _grouped_rows(rows._h, consecutive, ffi.new("tt_array *[2]"))
         values = input.detach().index_select(dim, first)
     return values, inverse, counts
 
@@ -221,8 +223,8 @@ def _unique_of(op, input, consecutive, dim):
 _unique, _unique_consecutive = _uniques("Unique2", 0), _uniques("UniqueConsecutive", 1)
 
 
-def _asked_for(results, return_inverse, return_counts):
-    values, inverse, counts = results
+def _asked_for(unique, input, dim, return_inverse, return_counts):
+    values, inverse, counts = unique(input, dim, not (return_inverse or return_counts))
     asked = (values, *((inverse,) if return_inverse else ()), *((counts,) if return_counts else ()))
     return asked if len(asked) > 1 else values
 
@@ -242,14 +244,14 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     Raises:
         IndexError: ``dim`` is out of range
     """
-    return _asked_for(_unique(input, dim), return_inverse, return_counts)
+    return _asked_for(_unique, input, dim, return_inverse, return_counts)
 
 
 @both
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
     """The elements without those equal to the one before; else as ``unique``. Follows
     ``torch.unique_consecutive``."""
-    return _asked_for(_unique_consecutive(input, dim), return_inverse, return_counts)
+    return _asked_for(_unique_consecutive, input, dim, return_inverse, return_counts)
 
 
 # Histograms.

@@ -30,7 +30,7 @@ from ..layouts import sparse_coo, sparse_csr, strided
 from ..tensor import Tensor
 from ..torch_function import DisableTorchFunctionSubclass, _disabled_torch_function_impl, on_subclass
 from .create import as_tensor, zeros
-from .declare import function, ints, method
+from .declare import function, ints, method, refuse_call
 from .join import cat, stack
 from .ranges import arange
 
@@ -79,10 +79,24 @@ class SparseTensor(Tensor):
     is_leaf = property(lambda self: self._entries.is_leaf)
     grad_fn = property(lambda self: self._entries.grad_fn)
     T = property(lambda self: RULES["transpose"](self, 0, 1))
-    data = property(lambda self: like(self, self._entries.detach()))
     requires_grad = property(
         lambda self: self._entries.requires_grad, lambda self, flag: self._entries.requires_grad_(flag)
     )
+
+    @property
+    def data(self):
+        """A tensor of the same values, without history."""
+        return like(self, self._entries.detach())
+
+    @data.setter
+    def data(self, value):
+        if not isinstance(value, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        if not isinstance(value, SparseTensor) or value._layout is not self._layout or value.dtype is not self.dtype:
+            raise RuntimeError("data: the tensor given has another layout or dtype than the sparse tensor")
+        places, entries = value._places, value._entries.detach().requires_grad_(self.requires_grad)
+        self._places, self._entries, self._size, self._order = places, entries, value._size, value._order
+        self._listed = None
 
     @property
     def grad(self):
@@ -102,11 +116,26 @@ def _answer(cls, func, types, args=(), kwargs=None):
     op = getattr(func, "op", None)
     name = getattr(func, "__name__", str(func))
     space = op.namespace if op is not None else ""
-    answer = func if space == "sparse" else RULES.get(name) if not space else None
-    if answer is None:
-        raise NotImplementedError(f"{name}: not implemented for sparse tensors")
+    answer = func if space == "sparse" else RULES.get(name) if space in ("", "nn.functional") else None
     with DisableTorchFunctionSubclass():
-        return answer(*args, **(kwargs or {}))
+        return _judged(func, answer or _refusal(name))(*args, **(kwargs or {}))
+
+
+def _judged(fn, answer):
+    """``answer``, an answer to calls of the public function ``fn``: what goes wrong in it is judged as in ``fn``."""
+
+    def call(*args, **kwargs):
+        try:
+            return answer(*args, **kwargs)
+        except Exception as exc:
+            refuse_call(exc, fn, args, kwargs)
+            if isinstance(exc, AttributeError) and isinstance(exc.obj, Tensor):  # of a dense one
+                raise NotImplementedError(
+                    f"{fn.__name__}: not implemented for these dense and sparse tensors"
+                ) from None
+            raise
+
+    return call
 
 
 _empty = owned_result(SparseTensor, lib.tt_empty, True)
@@ -119,9 +148,13 @@ _KEPT = frozenset(
 )
 
 
+_CONVERSIONS = frozenset(("numpy", "__array__", "__int__", "__index__"))  # a tensor of another layout is none of these
+
+
 def _refusal(name: str):
-    def refuse(self, *args, **kwargs):
-        raise NotImplementedError(f"{name}: not implemented for sparse tensors")
+    def refuse(*args, **kwargs):
+        error = TypeError if name in _CONVERSIONS else NotImplementedError
+        raise error(f"{name}: not implemented for sparse tensors")
 
     return refuse
 
@@ -131,7 +164,7 @@ def _begin() -> None:
     gradients run so); and it overrides."""
     for name, fn in vars(Tensor).items():
         if isinstance(fn, FunctionType) and name not in {*_KEPT, *vars(SparseTensor)} and not _PRIVATE(name):
-            setattr(SparseTensor, name, RULES.get(name) or _refusal(name))
+            setattr(SparseTensor, name, _judged(fn, RULES.get(name) or _refusal(name)))
     SparseTensor.__torch_function__ = classmethod(_answer)
 
 

@@ -18,12 +18,11 @@ def mm(mat1, mat2):
 
     Args:
         mat1: a sparse matrix
-        mat2: a dense matrix
+        mat2: a dense matrix, or a sparse one
     Returns:
-        A dense matrix (n, k).
+        A dense matrix (n, k); a sparse one of two sparse ones.
     Raises:
         RuntimeError: the shapes or dtypes do not fit, or none is sparse
-        NotImplementedError: both are sparse
     """
     _check("mm", mat1, mat2)
     return sparse_math.mm(mat1, mat2)

@@ -6,9 +6,11 @@ from __future__ import annotations
 import math
 
 from ..dtypes import float32, float64
+from ..layouts import sparse_coo
 from ..tensor import Tensor, owned
 from .declare import both, function, is_number, primitive
 from .join import cat
+from .ranges import arange
 from .search import searchsorted
 from .sparse import (
     RULES,
@@ -197,7 +199,7 @@ def _product(s: SparseTensor, dense: Tensor) -> Tensor:
     if s.dtype is not dense.dtype:
         raise RuntimeError(f"mm: expected m1 and m2 to have the same dtype, but got: {s.dtype!r} != {dense.dtype!r}")
     rows, cols = s._indices().unbind(0)
-    if s._entries.is_cpu and s.dtype in (float32, float64):
+    if s.dtype in (float32, float64):
         return _at_places(rows, cols, s._entries, dense, s.shape[0])
     return added_up(rows, s._entries.unsqueeze(1) * dense.index_select(0, cols), s.shape[0])
 
@@ -230,8 +232,37 @@ def mm(input, mat2, *, out=None):
     if not isinstance(input, SparseTensor):
         return _product(transpose(_coo(mat2), 0, 1), input.t()).t()
     if isinstance(mat2, SparseTensor):
-        raise NotImplementedError("mm: not implemented for two sparse matrices")
+        product = _sparse_product(input, mat2)
+        return to_sparse_csr(product) if sparse_coo not in (input._layout, mat2._layout) else product
     return _product(input, mat2)
+
+
+def _row_numbers(starts: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+    """The numbers starts[r] to starts[r + 1] of each r in ``rows``, one after the other; and of each, which of ``rows``
+    it belongs to."""
+    counts = starts.diff().index_select(0, rows)
+    which = arange(rows.shape[0], device=rows.device).repeat_interleave(counts)
+    within = arange(which.shape[0], device=rows.device) - (counts.cumsum(0) - counts).index_select(0, which)
+    return starts.index_select(0, rows).index_select(0, which) + within, which
+
+
+def _sparse_product(a: SparseTensor, b: SparseTensor) -> SparseTensor:
+    """For each value of ``a``, its products with the row of ``b`` that its column names; those of one place add up in
+    this order."""
+    if a.ndim != 2 or b.ndim != 2 or a._entries.ndim > 1 or b._entries.ndim > 1:
+        raise RuntimeError(f"mm: expected matrices without dense dimensions, got {a.ndim}D and {b.ndim}D tensors")
+    if a.shape[1] != b.shape[0]:
+        raise RuntimeError(f"mm: mat1 and mat2 shapes cannot be multiplied ({tuple(a.shape)} and {tuple(b.shape)})")
+    if a.dtype is not b.dtype:
+        raise RuntimeError(f"mm: expected both of one dtype, but got {a.dtype!r} and {b.dtype!r}")
+    a, b = _coo(a), coalesce(_coo(b))
+    ends = b._places[0].bincount(minlength=b.shape[0]).cumsum(0)
+    of_b, of_a = _row_numbers(cat((ends.new_zeros(1), ends)), a._places[1])
+    values = a._entries.index_select(0, of_a) * b._entries.index_select(0, of_b)
+    number = a._places[0].index_select(0, of_a) * b.shape[1] + b._places[1].index_select(0, of_b)
+    number, where = number.unique(return_inverse=True)
+    size = (a.shape[0], b.shape[1])
+    return coo(_apart(number, size), added_up(where, values, number.shape[0]), size, True)
 
 
 @rule()

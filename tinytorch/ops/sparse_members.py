@@ -8,7 +8,7 @@ from ..dtypes import get_default_dtype, int64
 from ..layouts import sparse_coo
 from ..printing import with_notes
 from ..tensor import Tensor
-from .sparse import RULES, coo, like, rule
+from .sparse import RULES, _made, coo, like, rule
 
 
 @rule()
@@ -58,9 +58,10 @@ def clone(s, *, memory_format=None):
 @rule()
 def to(s, *args, **kwargs):
     values = s._entries.to(*args, **kwargs)
-    if values.device != s.device:
-        raise NotImplementedError("to: sparse tensors are implemented on one device alone, that of their parts")
-    return like(s, values)
+    if values.device == s.device:
+        return like(s, values)
+    places = s._places.to(values.device) if s.is_sparse else tuple(part.to(values.device) for part in s._places)
+    return _made(s._layout, places, values, s._size, s._order)
 
 
 @rule("__deepcopy__")

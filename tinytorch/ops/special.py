@@ -7,6 +7,7 @@ differentiable here; the other derivatives are in Abramowitz and Stegun, chapter
 from __future__ import annotations
 
 import math
+import operator
 
 from ..autograd.formulas import not_implemented
 from ..dtypes import bool as _bool
@@ -14,6 +15,7 @@ from ..dtypes import get_default_dtype
 from ..tensor import Tensor
 from .declare import binary, composite, primitive, real_only, unary
 from .pointwise import digamma, lgamma
+from .ranges import arange
 
 _ROOT_2, _ROOT_PI = math.sqrt(2), math.sqrt(math.pi)
 
@@ -177,15 +179,14 @@ igammac = binary(
 )
 
 
-def _shifts(p):
-    """0, -1/2, ..., -(p-1)/2"""
-    return [-0.5 * k for k in range(p)]
+def _shifted(x, p):
+    """x, x - 1/2, ..., x - (p-1)/2, in a last dimension"""
+    return x.unsqueeze(-1) + arange(p, dtype=x.dtype, device=x.device) * -0.5
 
 
-@primitive(name="mvlgamma", input=lambda g, input, p: g * sum(digamma(input + shift) for shift in _shifts(p)))
+@primitive(name="mvlgamma", input=lambda g, input, p: g * digamma(_shifted(input, p)).sum(-1))
 def _mvlgamma(input, p):
-    x = input.detach()
-    return sum(lgamma(x + shift) for shift in _shifts(p)) + 0.25 * p * (p - 1) * math.log(math.pi)
+    return lgamma(_shifted(input.detach(), p)).sum(-1) + 0.25 * p * (p - 1) * math.log(math.pi)
 
 
 @composite
@@ -201,8 +202,7 @@ def mvlgamma(input, p):
     """
     if not isinstance(input, Tensor):
         raise TypeError(f"mvlgamma(): argument 'input' must be Tensor, not {type(input).__name__}")
-    if not isinstance(p, int):
-        raise TypeError(f"mvlgamma(): argument 'p' must be int, not {type(p).__name__}")
+    p = operator.index(p)
     real_only("mvlgamma", input)
     if input.dtype is _bool:
         raise RuntimeError("mvlgamma is not supported for bool tensors.")

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ..backends.cpu import error
 from ..tensor import Tensor, attempted
 from .declare import primitive
@@ -27,17 +29,18 @@ def _fold(input, size, walk):
 
 
 def _pair(op: str, name: str, value) -> tuple[int, int]:
-    """A number for both dimensions, or one of each."""
-    values = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
+    """A number for both dimensions, or one of each, in anything that can be walked."""
+    values = tuple(value) if isinstance(value, Iterable) else (value, value)
     for k, v in enumerate(values):
         if isinstance(v, (str, bytes)) or not hasattr(v, "__index__"):
             raise TypeError(
                 f"{op}(): argument '{name}' must be tuple of ints, but found element of type {type(v).__name__} at "
                 f"pos {k}"
             )
+    values = tuple([v.__index__() for v in values])
     if len(values) != 2:
         raise RuntimeError(f"It is expected {name} equals to 2, but got size {len(values)}")
-    return values[0].__index__(), values[1].__index__()
+    return values
 
 
 def _walk(op: str, kernel_size, dilation, padding, stride) -> tuple[int, ...]:
@@ -60,6 +63,8 @@ def _batched(op: str, input, n: int) -> bool:
     if not isinstance(input, Tensor):
         raise TypeError(f"{op}(): argument 'input' must be Tensor, not {type(input).__name__}")
     shape = list(input.shape)
+    if n == 4 and len(shape) < 3:
+        raise IndexError(f"unfold: Dimension out of range: expected a 3D or 4D (batch mode) tensor, but got: {shape}")
     if len(shape) not in (n - 1, n) or 0 in shape[len(shape) - n + 1 :]:
         raise RuntimeError(
             f"Expected {n - 1}D or {n}D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions "
@@ -69,8 +74,8 @@ def _batched(op: str, input, n: int) -> bool:
 
 
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
-    """The blocks that a filter of ``kernel_size`` sees of ``input``, of shape (N, C, H, W) or (C, H, W), as columns. On
-    the CPU alone. Follows ``torch.nn.functional.unfold``.
+    """The blocks that a filter of ``kernel_size`` sees of ``input``, of shape (N, C, H, W) or (C, H, W), as columns.
+    Follows ``torch.nn.functional.unfold``.
 
     Args:
         kernel_size: the size of a block; here and below, a number, or one of each dimension
@@ -81,9 +86,11 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
         A tensor of shape (N, C * elements of a block, blocks), or without N.
     Raises:
         RuntimeError: the sizes do not fit, or there is no block
-        NotImplementedError: integers, and tensors of another device
+        IndexError: ``input`` has less than three dimensions
+        NotImplementedError: integers
     """
-    batched, walk = _batched("unfold", input, 4), _walk("unfold", kernel_size, dilation, padding, stride)
+    walk = _walk("unfold", kernel_size, dilation, padding, stride)
+    batched = _batched("unfold", input, 4)
     size = list(input.shape[-2:])
     if min(_blocks(size, walk)) < 1:
         raise RuntimeError(
@@ -98,7 +105,7 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
 
 def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     """The image of ``output_size`` in which each element is the sum of the elements that columns, ``input`` of shape
-    (N, C * elements of a block, blocks), or without N, have for it. On the CPU alone. Follows
+    (N, C * elements of a block, blocks), or without N, have for it. Follows
     ``torch.nn.functional.fold``.
 
     Args:
@@ -111,7 +118,7 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
         A tensor of shape (N, C, H, W), or without N.
     Raises:
         RuntimeError: the sizes do not fit
-        NotImplementedError: integers, and tensors of another device
+        NotImplementedError: integers
     """
     batched, walk = _batched("fold", input, 3), _walk("fold", kernel_size, dilation, padding, stride)
     size, (rows, columns) = _pair("fold", "output_size", output_size), input.shape[-2:]

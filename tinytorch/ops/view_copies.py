@@ -11,6 +11,8 @@ from .slicing import split, unbind
 
 
 def _slice(input, dim=0, start=None, end=None, step=1):
+    if step is not None and step < 1:
+        raise RuntimeError(f"slice_copy: slice step must be positive, got {step}")
     return input[(slice(None),) * input._dim(dim) + (slice(start, end, step),)]
 
 
@@ -56,6 +58,8 @@ def _copied(op: str, view, out):
 def _all_copied(op: str, views, out):
     if out is None:
         return tuple([clone(view, memory_format=contiguous_format) for view in views])
+    if not isinstance(out, (tuple, list)):
+        raise TypeError(f"{op}(): argument 'out' must be tuple of Tensors, not {type(out).__name__}")
     if len(out) != len(views):
         raise RuntimeError(f"{op}: expected out to have {len(views)} tensors, got {len(out)}")
     for view, to in zip(views, out):

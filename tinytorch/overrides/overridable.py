@@ -21,7 +21,7 @@ from ..nn.parameter import Buffer, Parameter
 from ..ops.declare import NAMESPACES
 from ..tensor import Tensor
 from ..torch_function import DisableTorchFunction, call, on_subclass, overrides
-from ..wrapper_code import original_of, wrapper_code
+from ..wrapper_code import is_over, original_of, own_code, put_over, wrapper_code
 
 # Arguments of these types override nothing, and have no elements. Empty while a mode is entered.
 ORDINARY = frozenset({Tensor, Parameter, Buffer, int, float, bool, str, type(None), slice, dtype, device, Size})
@@ -82,7 +82,7 @@ _NAMED = {
 _REFLECTED = {f"__r{name[2:]}": name for name in vars(Tensor) if f"__r{name[2:]}" in vars(Tensor)}
 _OPERATORS = {*_REFLECTED, *_REFLECTED.values(), "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"}
 
-_codes: dict[int, tuple[FunctionType, CodeType, CodeType]] = {}  # functions by id: their own code, and what they got
+_codes: dict[int, tuple[FunctionType, CodeType]] = {}  # functions by id, and the code that they got
 _installed: set[str] = set()
 ordinary: list[type] = [Parameter, Buffer]  # classes of tensors that override nothing
 _placed: list[tuple[type, str]] = []  # their operators that look at the right operand
@@ -97,7 +97,7 @@ class Overridable(Tensor):
 
 def _override(fn: FunctionType, public, template: str = _WRAPPER) -> None:
     """Gives ``fn`` code that looks at its arguments first; handlers get ``public``."""
-    if id(fn) in _codes and _codes[id(fn)][2] is fn.__code__:
+    if id(fn) in _codes and is_over(fn, _codes[id(fn)][1]):
         return
     original = original_of(fn)
     things = {
@@ -110,10 +110,8 @@ def _override(fn: FunctionType, public, template: str = _WRAPPER) -> None:
     }
     text = template.format(free=", ".join(fn.__code__.co_freevars), things="{things}")
     code = wrapper_code(text, " " * 8, things, "<eager, overridable>", fn.__code__.co_name)
-    if not hasattr(fn, "__wrapped__") and not hasattr(fn, "__signature__"):
-        fn.__wrapped__ = original  # whose signature it has
-    _codes[id(fn)] = fn, fn.__code__, code
-    fn.__code__ = code
+    _codes[id(fn)] = fn, code
+    put_over(fn, code, original)
 
 
 def public_name(name: str) -> str:
@@ -177,9 +175,8 @@ def renew() -> None:
 
 def remove() -> None:
     """All functions are as they were before any class or mode overrode them: for tests, each of which wants that."""
-    for fn, own, given in _codes.values():
-        if fn.__code__ is given:
-            fn.__code__ = own
+    for fn, _ in _codes.values():
+        fn.__code__ = own_code(fn)
     for cls, name in _placed:
         delattr(cls, name)
     _codes.clear()

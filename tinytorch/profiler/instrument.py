@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType
 
 from .. import nn, optim
+from ..amp import autocast_mode
 from ..autograd import api, engine
 from ..autograd.node import Node
 from ..backends.cpu import ffi, lib
@@ -314,6 +315,7 @@ class Instrumentation:
             setattr(cls, attribute, old)
         self.functions, self.attributes = [], []
         renew()  # what became overridable meanwhile
+        autocast_mode.renew()
 
 
 def _bound(original: FunctionType) -> FunctionType:

@@ -23,7 +23,7 @@ class Launch(NamedTuple):
     """A call that queued work on a device."""
 
     number: int  # by which a device's records name it
-    kind: str  # "kernel", "gemm", "fft", "copy", "graph"
+    kind: str  # "kernel", "gemm", "fft", "linalg", "conv", "attention", "copy", "graph"
     what: int  # of a kernel: its key; of a copy: its direction
     device: int
     stream: int
@@ -53,8 +53,9 @@ End = Callable[[object], None]  # with the token
 def recording(noted: list[Launch], begin: Begin, end: End) -> Iterator[None]:
     """Inside, appends each call to ``noted``, and calls ``begin`` and ``end`` around it, in its thread."""
     clock = time.perf_counter_ns
-    do_launch, do_copy, do_gemm, do_transform = (
-        runtime.WORK[f"tt_cuda_{name}"] for name in ("launch", "copy", "gemm", "transform")
+    do_launch, do_copy, do_gemm, do_transform, do_solve, do_convolve, do_attend = (
+        runtime.WORK[f"tt_cuda_{name}"]
+        for name in ("launch", "copy", "gemm", "transform", "solver", "convolve", "attend")
     )
     do_run = runtime.Capture.run
 
@@ -81,11 +82,28 @@ def recording(noted: list[Launch], begin: Begin, end: End) -> Iterator[None]:
     def transform(*args):
         return around(do_transform, args, "fft", 0, args[0], args[1])
 
+    def solve(*args):
+        return around(do_solve, args, "linalg", 0, args[0], args[1])
+
+    def convolve(*args):
+        return around(do_convolve, args, "conv", 0, args[0], args[1])
+
+    def attend(*args):
+        return around(do_attend, args, "attention", 0, args[0], args[1])
+
     def run_graph(capture):
         return around(do_run, (capture,), "graph", 0, capture.index, lib.tt_cuda_stream(capture.index))
 
     runtime.let_work(
-        {"tt_cuda_launch": launch, "tt_cuda_copy": copy, "tt_cuda_gemm": gemm, "tt_cuda_transform": transform}
+        {
+            "tt_cuda_launch": launch,
+            "tt_cuda_copy": copy,
+            "tt_cuda_gemm": gemm,
+            "tt_cuda_transform": transform,
+            "tt_cuda_solver": solve,
+            "tt_cuda_convolve": convolve,
+            "tt_cuda_attend": attend,
+        }
     )
     runtime.Capture.run = run_graph
     try:

@@ -2,14 +2,21 @@
 
 from collections.abc import Sequence
 from ..tensor import Tensor
-from ..types import Number, _dtype, _int
+from ..types import Number, _dtype, _int, _layout
 
 __all__ = [
-    "addmm", "log_softmax", "mm", "softmax", "sum",
+    "addmm", "log_softmax", "mm", "sampled_addmm", "softmax", "spdiags", "sum",
 ]
 
 def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor: ...
 def log_softmax(input: Tensor, dim: _int, *, dtype: _dtype | None = None) -> Tensor: ...
 def mm(mat1: Tensor, mat2: Tensor) -> Tensor: ...
+def sampled_addmm(
+    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1.0, alpha: Number = 1.0,
+    out: Tensor | None = None,
+) -> Tensor: ...
 def softmax(input: Tensor, dim: _int, *, dtype: _dtype | None = None) -> Tensor: ...
+def spdiags(
+    diagonals: Tensor, offsets: Tensor, shape: tuple[_int, _int], layout: _layout | None = None,
+) -> Tensor: ...
 def sum(input: Tensor, dim: _int | Sequence[_int] | None = None, dtype: _dtype | None = None) -> Tensor: ...

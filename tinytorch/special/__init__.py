@@ -7,7 +7,7 @@ from ..ops.declare import alias as _alias
 from ..ops.pointwise import digamma, erf, erfc, erfinv, exp2, expm1, log1p, sinc, xlogy, zeta
 from ..ops.pointwise import digamma as psi
 from ..ops.pointwise import lgamma as gammaln
-from ..ops.pointwise import sigmoid as expit
+from ..ops.pointwise_activation import sigmoid as expit
 from ..ops.special import (
     airy_ai,
     bessel_j0,

@@ -27,7 +27,7 @@ static inline void OF(sum_rows)(T *out, const T *in, int64_t step, const T *w, i
 }
 
 /* Neighbours in one row. */
-static inline void OF(sum_row)(T *out, const T *in, const tt_resampling *m, const T *weights) {
+static inline void OF(sum_row)(T *out, const T *in, const tt_resample_matrix *m, const T *weights) {
     int64_t j = 0;
     for (; j < m->out && m->count[j] == 2; j++) {
         const T *x = in + m->start[j], *w = weights + m->first[j];
@@ -42,7 +42,7 @@ static inline void OF(sum_row)(T *out, const T *in, const tt_resampling *m, cons
 }
 
 static void OF(resample)(void *pout, int64_t out_stride, const void *pin, int64_t in_stride, int64_t width, int64_t pre,
-                         int64_t post, const tt_resampling *m, const void *weights) {
+                         int64_t post, const tt_resample_matrix *m, const void *weights) {
     bool whole = out_stride == width && in_stride == width;
     int64_t n = whole ? post * width : width, runs = whole ? 1 : post;
     for (int64_t p = 0; p < pre; p++) {

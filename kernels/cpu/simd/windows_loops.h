@@ -60,12 +60,13 @@ static inline __attribute__((always_inline)) void OF(max_plane)(const tt_pool_jo
     OVER_WINDOWS({
         /* windows i2 to end, of one number of columns and one distance, that have room */
         int64_t end = i2 + 1, stride = end < w->axes[2].out ? third[end].first - c.first : 1, n;
-        int64_t reach = (c.count - 1) * w->axes[2].step + 1, step = reach > ROOM ? 0 : w->axes[2].step;
+        int64_t reach = (c.count - 1) * w->axes[2].step + 1;
+        int64_t step = reach <= ROOM && a.count && b.count && c.count ? w->axes[2].step : 0;
         while (step && end < w->axes[2].out && end - i2 < TT_POOL_CHUNK && third[end].count == c.count &&
                third[end].first == c.first + (end - i2) * stride && (end - i2) * stride + reach <= ROOM)
             end++;
         n = end - i2;
-        if (!c.count || !a.count || !b.count || !step) OF(max_window)(j, outer, i, a, b, c);
+        if (!step) OF(max_window)(j, outer, i, a, b, c);
         else {
             int64_t width = (n - 1) * stride + reach, number = 0;
             for (int64_t d = 0; d < a.count; d++)
@@ -131,7 +132,8 @@ static void OF(max)(const tt_pool_job *j, int64_t outer, int64_t column, int64_t
         })
         memcpy(y + i * inner, best, (size_t)width * sizeof(T));
         for (int64_t l = 0; index && l < width; l++) {
-            int64_t n = where[l], k = n % c.count, h = n / c.count % b.count, d = n / c.count / b.count;
+            int64_t across = c.count ? c.count : 1, down = b.count ? b.count : 1; /* none: a window of padding alone */
+            int64_t n = where[l], k = n % across, h = n / across % down, d = n / across / down;
             index[i * inner + l] =
                 ((a.first + d * w->axes[0].step) * w->axes[1].in + b.first + h * w->axes[1].step) * w->axes[2].in +
                 c.first + k * w->axes[2].step;

@@ -6,21 +6,33 @@
 #define TT_ARGS tt_count_args
 
 enum { TT_EXTREMES, TT_HISTOGRAM, TT_FLOATS, TT_ONE_HOT };
-#define TT_LOCAL_BINS 2048 /* of a block; larger histograms are counted in global memory alone */
+#define TT_AT_ONCE 4 /* loads that a thread waits for together */
 
-extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
-    const int64_t first = (int64_t)blockIdx.x * TT_CUDA_THREADS + threadIdx.x,
-                  step = (int64_t)gridDim.x * TT_CUDA_THREADS;
+/* f of all elements, shared out among the threads. */
+template <typename F> static TT_DEVICE void each(const TT_ARGS &p, int64_t first, int64_t step, const F &f) {
+    int64_t i = first;
+    for (; i + (TT_AT_ONCE - 1) * step < p.n; i += TT_AT_ONCE * step) {
+        stored x[TT_AT_ONCE];
+#pragma unroll
+        for (int u = 0; u < TT_AT_ONCE; u++) x[u] = ((const stored *)p.in)[i + u * step];
+#pragma unroll
+        for (int u = 0; u < TT_AT_ONCE; u++) f(x[u]);
+    }
+    for (; i < p.n; i += step) f(((const stored *)p.in)[i]);
+}
+
+extern "C" __global__ void __launch_bounds__(1024) tt_kernel(const __grid_constant__ TT_ARGS p) {
+    const int64_t first = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, step = (int64_t)gridDim.x * blockDim.x;
 #if TT_OP == 0
     __shared__ uint64_t least, most;
     if (threadIdx.x == 0) least = ~(uint64_t)0, most = 0;
     __syncthreads();
     uint64_t low = ~(uint64_t)0, high = 0;
-    for (int64_t i = first; i < p.n; i += step) {
-        const uint64_t key = tt_key_of(((const stored *)p.in)[i]);
+    each(p, first, step, [&](stored x) {
+        const uint64_t key = tt_key_of(x);
         if (key < low) low = key;
         if (key > high) high = key;
-    }
+    });
     atomicMin(&least, low);
     atomicMax(&most, high);
     __syncthreads();
@@ -28,24 +40,24 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
     atomicMin(&p.extremes[0], least);
     atomicMax(&p.extremes[1], most);
 #elif TT_OP == 1
-    __shared__ uint32_t counts[TT_LOCAL_BINS];
-    const bool local = p.bins <= TT_LOCAL_BINS;
-    for (int b = threadIdx.x; local && b < p.bins; b += TT_CUDA_THREADS) counts[b] = 0;
+    TT_DYNAMIC_SHARED(room); /* for a block's own counts, if there is as much */
+    uint32_t *const counts = (uint32_t *)room;
+    for (int b = threadIdx.x; p.local && b < p.bins; b += blockDim.x) counts[b] = 0;
     __syncthreads();
-    for (int64_t i = first; i < p.n; i += step) {
+    each(p, first, step, [&](stored x) {
 #if TT_FLOATING
-        const double v = ((const double *)p.in)[i];
-        if (!(v >= p.lo && v <= p.hi)) continue;
+        const double v = tt_double_bits(x);
+        if (!(v >= p.lo && v <= p.hi)) return;
         int64_t bin = (int64_t)((v - p.lo) / (p.hi - p.lo) * (double)p.bins);
         if (bin >= p.bins) bin = p.bins - 1;
 #else
-        const int64_t bin = ((const int64_t *)p.in)[i];
+        const int64_t bin = (int64_t)x;
 #endif
-        if (local) atomicAdd(&counts[bin], 1u);
+        if (p.local) atomicAdd(&counts[bin], 1u);
         else atomicAdd((uint64_t *)&p.counts[bin], (uint64_t)1);
-    }
+    });
     __syncthreads();
-    for (int b = threadIdx.x; local && b < p.bins; b += TT_CUDA_THREADS)
+    for (int b = threadIdx.x; p.local && b < p.bins; b += blockDim.x)
         if (counts[b]) atomicAdd((uint64_t *)&p.counts[b], (uint64_t)counts[b]);
 #elif TT_OP == 2
     for (int64_t i = first; i < p.bins; i += step) { /* a float32 that only ever grows by one stops at 2^24 */

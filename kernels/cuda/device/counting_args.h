@@ -27,6 +27,15 @@ typedef struct {
     int64_t groups;
 } tt_group_args;
 
+/* distinct: tiles of TT_COUNT_TILE elements */
+typedef struct {
+    const void *in, *keys; /* the elements; their sorted keys */
+    int64_t n;
+    int64_t *sums; /* as of compact */
+    uint32_t *zero; /* the first element that is 0 or -0 */
+    void *out;
+} tt_distinct_args;
+
 /* search: in int64 or float64 */
 typedef struct {
     tt_fault *fault;
@@ -46,4 +55,5 @@ typedef struct {
     int64_t *counts;
     void *out;
     double lo, hi;
+    int64_t local; /* a histogram: do blocks have room for their own counts? */
 } tt_count_args;

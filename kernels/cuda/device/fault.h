@@ -20,6 +20,7 @@ enum {
     TT_FAULT_SORTER,                         /* of searchsorted */
     TT_FAULT_DIVISION,                       /* of integers, by zero; value: the operator */
     TT_FAULT_TARGET,                         /* of a classification; dim: is it of logits? */
+    TT_FAULT_PIVOT,                          /* of a factorization */
 };
 
 typedef struct {

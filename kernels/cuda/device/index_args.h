@@ -62,14 +62,19 @@ typedef struct {
     tt_around around;
 } tt_segment_args;
 
-/* radix: keys of 4 or 8 bytes with a number each */
+/* radix: a stable sort of up to 2^31 - 1 keys, each with a number */
+#define TT_RADIX_PASSES 12 /* eight of a key's bytes, four of a row's number */
 typedef struct {
-    const void *keys;
-    const uint32_t *order; /* NULL: 0, 1, 2, ... */
-    void *keys_out;
-    uint32_t *order_out;
-    uint32_t *counts, *totals; /* [256][blocks], [256] */
-    int64_t n, blocks;
-    int32_t shift, unused;
-    tt_divider row; /* where the digits are those of order / row */
+    const void *in; /* elements one after the other, or keys */
+    const uint32_t *order; /* their numbers; NULL: 0, 1, 2, ... */
+    void *keys[2]; /* what the passes make; the last one's is in [0] */
+    uint32_t *numbers[2];
+    uint32_t *counts; /* [passes][256] of digits, then how many are below; [passes] tickets, how many blocks have
+                            * counted, [passes] what a pass does: all 0 at first */
+    void *states[2]; /* of tiles: [tiles][256] */
+    char *values; /* sorted elements and their places in their rows, instead of keys and numbers; or NULL */
+    int64_t *places;
+    int64_t n, row_length;
+    int32_t key_passes, passes, pass, unused;
+    tt_divider row; /* passes after those of keys are by digits of number / row */
 } tt_radix_args;

@@ -47,6 +47,22 @@ static TT_DEVICE sort_key tt_key_of(stored x) {
     return TT_DESCENDING ? key ^ TT_KEY_ONES : key;
 }
 
+/* Whose key it is; of zeros and NaNs, which share theirs, one: 0, and a NaN. */
+static TT_DEVICE stored tt_element_of(sort_key key) {
+    if (TT_DESCENDING) key ^= TT_KEY_ONES;
+#if TT_FLOATING
+    return (stored)(key & TT_SIGN ? key ^ TT_SIGN : key ^ TT_KEY_ONES);
+#elif !TT_IS(TT_D0, b8) && !TT_IS(TT_D0, u8)
+    return (stored)(key ^ TT_SIGN);
+#else
+    return (stored)key;
+#endif
+}
+static TT_DEVICE bool tt_shares_key(sort_key key) {
+    if (TT_DESCENDING) key ^= TT_KEY_ONES;
+    return TT_FLOATING && (key == TT_KEY_ONES || key == TT_SIGN);
+}
+
 /* Where a row starts: in the operand (bytes), and in the results (elements). */
 static TT_DEVICE void tt_row(const tt_sort_args &p, int64_t row, int64_t *in, int64_t *out) {
     *in = *out = 0;

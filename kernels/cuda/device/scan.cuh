@@ -9,6 +9,9 @@
 #define TT_CHUNK 32
 #define TT_BLOCK 1024
 #define TT_INDEXED (TT_OP >= TT_SCAN_MIN)
+#define TT_COSTS (TT_OP == TT_SCAN_LOGSUMEXP) /* a join has a hundred instructions */
+#define TT_FEW (TT_CODE(TT_D2) == TT_CODE_f64 ? 1 : 4) /* copies of a long loop body */
+#define TT_COPIES(many) (TT_COSTS ? 1 : (many))
 typedef TT_TYPE(TT_D0) element_type;
 typedef TT_TYPE(TT_D1) acc_type;
 typedef TT_TYPE(TT_D2) number;
@@ -23,7 +26,15 @@ static TT_DEVICE element_type result_of(const accumulator &a) {
     return (element_type)TT_CONVERT(TT_D2, TT_D0, (number)TT_CONVERT(TT_D1, TT_D2, a.value));
 }
 
+#if TT_IS(TT_D2, f32)
+static TT_DEVICE double log_add(double a, double b) { return tt_log_add_wide(a, b); }
+static TT_DEVICE double log_part(double top, double x) { return tt_log_part_wide(top, x); }
+static TT_DEVICE double log_total(double top, double sum) { return tt_log_total_wide(top, sum); }
+#else
 static TT_DEVICE double log_add(double a, double b) { return tt_log_add_f64(a, b); }
+static TT_DEVICE double log_part(double top, double x) { return tt_log_part_f64(top, x); }
+static TT_DEVICE double log_total(double top, double sum) { return tt_log_total_f64(top, sum); }
+#endif
 #if TT_IS_COMPLEX(TT_D1)
 static TT_DEVICE tt_complex128 log_add(tt_complex128 a, tt_complex128 b) { return tt_logaddexp_c128(b, a); }
 #endif
@@ -47,6 +58,27 @@ static TT_DEVICE accumulator join(const accumulator &a, const accumulator &b) {
     return r;
 }
 
+/* What a chunk of `many` elements gives, without what came before it; the j-th is element(j), the first in place `start`. */
+template <bool whole, typename F> static TT_DEVICE accumulator total_of(int many, int64_t start, const F &element) {
+    accumulator total = first_of(element(0), start);
+#if TT_OP == TT_SCAN_LOGSUMEXP && !TT_IS_COMPLEX(TT_D1)
+    acc_type sum = 0;
+#pragma unroll
+    for (int j = 1; j < TT_CHUNK; j++)
+        if (whole || j < many) total.value = tt_log_top(total.value, first_of(element(j), 0).value);
+#pragma unroll TT_FEW
+    for (int j = 0; j < TT_CHUNK; j++)
+        if (whole || j < many) sum += log_part(total.value, first_of(element(j), 0).value);
+    total.value = log_total(total.value, sum);
+#else
+#pragma unroll
+    for (int j = 1; j < TT_CHUNK; j++)
+        if (whole || j < many) total = join(total, first_of(element(j), start + j));
+#endif
+    return total;
+}
+#define TT_GOES_ON TT_COSTS /* results go on from what came before */
+
 static TT_DEVICE accumulator carried(const TT_ARGS &p, int64_t k) { return loaded(p.carries, p.carried_index, k); }
 static TT_DEVICE void carry(const TT_ARGS &p, int64_t k, const accumulator &a) {
     store(p.carries, p.carried_index, k, a);
@@ -58,6 +90,33 @@ static TT_DEVICE void put(const TT_ARGS &p, int64_t at, const accumulator &a) {
     p.index[at] = a.at;
 #endif
 }
+
+/* Totals of blocks, one after the other, as sums of 1, 32 and 1024 of them: Note [The order of a scan]. */
+struct levels {
+    accumulator sums[TT_LEVELS];
+    int64_t blocks;
+    TT_DEVICE accumulator all() const {
+        accumulator sum;
+        bool has = false;
+#pragma unroll
+        for (int k = TT_LEVELS - 1; k >= 0; k--) {
+            const int64_t many = blocks >> TT_LEVEL_LOG * k;
+            if (!(k < TT_LEVELS - 1 ? many & TT_LEVEL - 1 : many)) continue;
+            sum = has ? join(sum, sums[k]) : sums[k];
+            has = true;
+        }
+        return sum;
+    }
+    TT_DEVICE void add(accumulator total) {
+#pragma unroll
+        for (int k = 0; k < TT_LEVELS; k++) {
+            const int64_t many = blocks >> TT_LEVEL_LOG * k;
+            total = sums[k] = (k < TT_LEVELS - 1 ? many & TT_LEVEL - 1 : many) ? join(sums[k], total) : total;
+            if ((many & TT_LEVEL - 1) != TT_LEVEL - 1) break;
+        }
+        blocks++;
+    }
+};
 
 /* The i-th element in the order of the scan. */
 static TT_DEVICE int64_t place(const TT_ARGS &p, int64_t i) { return TT_VARIANT & TT_SCAN_REVERSE ? p.n - 1 - i : i; }
@@ -79,7 +138,9 @@ static TT_DEVICE void bring(const TT_ARGS &p, int64_t from, int64_t first, accum
 extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
     __shared__ accumulator tile[TT_TILE];
     const int64_t from = blockIdx.x / p.inner * p.blocks * p.inner + blockIdx.x % p.inner;
-    accumulator totals[TT_EACH], sum;
+    accumulator totals[TT_EACH];
+    levels sums;
+    sums.blocks = 0;
     bring(p, from, 0, totals);
     for (int64_t first = 0; first < p.blocks; first += TT_TILE) {
 #pragma unroll
@@ -87,12 +148,10 @@ extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __
         bring(p, from, first + TT_TILE, totals);
         __syncthreads();
         if (threadIdx.x == 0) {
-            if (first == 0) sum = tile[0];
-#pragma unroll 8
-            for (int j = first == 0; j < TT_TILE; j++) { /* beyond the last there is something, too */
+            for (int j = 0; j < TT_TILE; j++) { /* beyond the last there is something, too */
                 const accumulator total = tile[j];
-                tile[j] = sum;
-                sum = join(sum, total);
+                if (sums.blocks) tile[j] = sums.all();
+                sums.add(total);
             }
         }
         __syncthreads();
@@ -110,7 +169,9 @@ extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __
     const int64_t k = (int64_t)blockIdx.x * TT_SCAN_THREADS + threadIdx.x, outer = k / p.inner;
     if (outer >= p.outer) return;
     int64_t at = outer * p.blocks * p.inner + k % p.inner;
-    accumulator sum = carried(p, at);
+    levels sums;
+    sums.blocks = 0;
+    sums.add(carried(p, at));
     for (int64_t b = 1; b < p.blocks; b += 8) {
         accumulator totals[8];
 #pragma unroll
@@ -119,8 +180,8 @@ extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __
 #pragma unroll
         for (int j = 0; j < 8; j++)
             if (b + j < p.blocks) {
-                carry(p, at += p.inner, sum);
-                sum = join(sum, totals[j]);
+                carry(p, at += p.inner, sums.all());
+                sums.add(totals[j]);
             }
     }
 }
@@ -130,9 +191,8 @@ extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __
 
 /* What the threads of a warp have of its block: a chunk for each lane. */
 struct chunk {
-    acc_type sums[TT_INDEXED ? 1 : TT_CHUNK]; /* up to each element */
-    accumulator before;                       /* what the chunks before it in the block give */
-    accumulator total;                        /* ... and with its own */
+    accumulator before; /* what the chunks before it in the block give */
+    accumulator total;  /* ... and with its own */
 };
 
 static TT_DEVICE element_type *warp_tile() {
@@ -159,18 +219,11 @@ template <bool whole> static TT_DEVICE void read_chunks(const TT_ARGS &p, int64_
     for (int k = 0; k < 32; k++)
         if (whole || k * 32 + lane < n) tile[k * 33 + lane] = raw[k];
     __syncwarp();
-    accumulator total = first_of(own[0], start);
-    if (!TT_INDEXED) c.sums[0] = total.value;
-#pragma unroll
-    for (int j = 1; j < TT_CHUNK; j++)
-        if (whole || j < many) {
-            total = join(total, first_of(own[j], start + j));
-            if (!TT_INDEXED) c.sums[j] = total.value;
-        }
+    const accumulator total = total_of<whole>(many, start, [&](int j) { return own[j]; });
     chunks[warp][lane] = total;
     __syncwarp();
     accumulator sum = chunks[warp][0];
-#pragma unroll
+#pragma unroll TT_COPIES(32)
     for (int s = 1; s < 32; s++) { /* all lanes write the same */
         sums[warp][s] = sum;
         if (s < 31) sum = join(sum, chunks[warp][s]);
@@ -188,22 +241,26 @@ static TT_DEVICE void write_chunks(const TT_ARGS &p, int64_t row, int64_t first,
     accumulator before = c.before;
     if (first > 0) before = lane > 0 ? join(sum, before) : sum;
     else if (lane == 0)
-        before.value = TT_CONVERT(f64, TT_D1, TT_OP == TT_SCAN_PROD ? 1.0 : -0.0); /* which leaves all as it is */
-#if TT_INDEXED
+        before.value = TT_CONVERT(f64, TT_D1,
+                                  TT_OP == TT_SCAN_PROD ? 1.0
+                                  : TT_GOES_ON          ? -TT_INF_F64
+                                                        : -0.0); /* which leaves all as it is */
     const int64_t start = first + lane * TT_CHUNK;
-    int64_t places[TT_CHUNK];
     accumulator a = before;
+#if TT_INDEXED
+    int64_t places[TT_CHUNK];
 #endif
+#if TT_GOES_ON
+#pragma unroll TT_FEW
+#else
 #pragma unroll
+#endif
     for (int j = 0; j < TT_CHUNK; j++)
         if (whole || j < many) {
-#if TT_INDEXED
             const accumulator next = first_of(own[j], start + j);
-            a = j ? join(a, next) : next;
-#else
-            const accumulator a = accumulated(c.sums[j], 0);
-#endif
-            const accumulator all = TT_INDEXED && first == 0 && lane == 0 ? a : join(before, a);
+            const bool alone = (TT_INDEXED || (TT_GOES_ON && j == 0)) && first == 0 && lane == 0;
+            a = j || (TT_GOES_ON && !alone) ? join(a, next) : next;
+            const accumulator all = alone || TT_GOES_ON ? a : join(before, a);
             own[j] = result_of(all);
 #if TT_INDEXED
             places[j] = all.at;
@@ -227,7 +284,7 @@ static TT_DEVICE void write_chunks(const TT_ARGS &p, int64_t row, int64_t first,
 }
 
 #if TT_STEP == TT_SCAN_WHOLE
-/* A thread block has a row: TT_WARPS blocks at a time. */
+/* A thread block has a row, of up to TT_LEVEL blocks: TT_WARPS of them at a time. */
 extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS, 4) tt_kernel(const __grid_constant__ TT_ARGS p) {
     __shared__ accumulator totals[2][TT_WARPS];
     const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
@@ -242,7 +299,7 @@ extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS, 4) tt_kernel(const
         if (lane == 31) given[warp] = c.total;
         __syncthreads();
         accumulator before = sum;
-#pragma unroll
+#pragma unroll TT_COPIES(TT_WARPS)
         for (int w = 0; w < TT_WARPS; w++) {
             if (w == warp) before = sum;
             sum = block || w ? join(sum, given[w]) : given[0];
@@ -251,16 +308,135 @@ extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS, 4) tt_kernel(const
         else write_chunks<false>(p, row, first, (int)left, c, before);
     }
 }
-#else
+#elif TT_STEP == TT_SCAN_RESULTS
+/* A warp has a scan of one block. */
 extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
-    const int64_t unit = (int64_t)blockIdx.x * TT_WARPS + threadIdx.x / 32;
-    const int64_t row = unit / p.blocks, first = unit % p.blocks * TT_BLOCK;
+    const int64_t row = (int64_t)blockIdx.x * TT_WARPS + threadIdx.x / 32;
     if (row >= p.outer) return; /* a whole warp */
-    const int n = p.n - first < TT_BLOCK ? (int)(p.n - first) : TT_BLOCK;
     chunk c;
-    read_chunks<false>(p, row, first, n, c);
-    if (TT_STEP == TT_SCAN_RESULTS) write_chunks<false>(p, row, first, n, c, first > 0 ? carried(p, unit) : c.total);
-    else if ((threadIdx.x & 31) == 31) carry(p, unit, c.total);
+    read_chunks<false>(p, row, 0, (int)p.n, c);
+    write_chunks<false>(p, row, 0, (int)p.n, c, c.total);
+}
+
+#else
+/* Long scans, read and written once: thread blocks take TT_WARPS blocks at a time, in order, publish their totals, and look
+ * back at those of blocks before them, of groups of TT_LEVEL blocks, and of groups of those, which the thread block with
+ * the last of a group publishes. So a scan of any length waits for three in a row at most, and always joins the same. */
+struct alignas(16) slot {
+    acc_type value;
+    int64_t tag; /* 0: not yet; else with TT_INDEXED the place + 1 */
+};
+
+static TT_DEVICE void publish(slot *to, const accumulator &a) {
+    union {
+        slot s;
+        uint64_t words[2];
+    } u;
+    u.words[0] = 0;
+    u.s.value = a.value;
+#if TT_INDEXED
+    u.s.tag = a.at + 1;
+#else
+    u.s.tag = 1;
+#endif
+#if TT_CUDA
+    if (sizeof(slot) == 16) {
+        asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};"
+                     :
+                     : "l"(to), "l"(u.words[0]), "l"(u.words[1])
+                     : "memory");
+        return;
+    }
+#endif
+    to->value = u.s.value;
+    __threadfence();
+    *(volatile int64_t *)&to->tag = u.s.tag;
+}
+
+static TT_DEVICE accumulator published(slot *from) {
+    union {
+        slot s;
+        uint64_t words[2];
+    } u;
+#if TT_CUDA
+    if (sizeof(slot) == 16) {
+        do {
+            asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];"
+                         : "=l"(u.words[0]), "=l"(u.words[1])
+                         : "l"(from)
+                         : "memory");
+        } while (!u.s.tag);
+        return accumulated(u.s.value, u.s.tag - 1);
+    }
+#endif
+    do u.s.tag = *(volatile int64_t *)&from->tag;
+    while (!u.s.tag);
+    __threadfence();
+#if TT_CUDA
+    for (int k = 0; k < (int)(sizeof(acc_type) / 8); k++)
+        ((uint64_t *)&u.s.value)[k] = __ldcg((const unsigned long long *)&from->value + k);
+#else
+    u.s.value = from->value;
+#endif
+    return accumulated(u.s.value, u.s.tag - 1);
+}
+
+extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
+    __shared__ accumulator given[TT_WARPS], found[TT_LEVELS][32], sums[TT_LEVELS];
+    __shared__ uint32_t taken;
+    const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
+    if (threadIdx.x == 0) taken = atomicAdd(p.ticket, 1u);
+    __syncthreads();
+    const int64_t row = taken / p.tiles, begin = (taken - row * p.tiles) * TT_WARPS; /* the first block */
+    const int64_t first = (begin + warp) * TT_BLOCK, left = p.n - first;
+    slot *const slots = (slot *)p.carries;
+    slot *const of_blocks = slots + row * p.slots[0], *const of_groups = slots + p.slots[1] + row * p.slots[2],
+                *const of_larger = slots + p.slots[3] + row * p.slots[4];
+    chunk c;
+    if (left >= TT_BLOCK) read_chunks<true>(p, row, first, TT_BLOCK, c);
+    else if (left > 0) read_chunks<false>(p, row, first, (int)left, c);
+    if (lane == 31 && left >= TT_BLOCK) {
+        given[warp] = c.total;
+        publish(of_blocks + begin + warp, c.total);
+    }
+    __syncthreads();
+    const int64_t group = begin / TT_LEVEL, ends = begin + TT_WARPS;
+    if (warp < TT_LEVELS) { /* of each level, those of the group that this is in */
+        const int64_t at = begin >> TT_LEVEL_LOG * warp, many = warp < TT_LEVELS - 1 ? at & TT_LEVEL - 1 : at;
+        slot *const from_here = warp == 0 ? of_blocks : warp == 1 ? of_groups : of_larger;
+        accumulator sum = accumulated(acc_type(), 0);
+        for (int64_t from = 0; from < many; from += 32) {
+            if (from + lane < many) found[warp][lane] = published(from_here + at - many + from + lane);
+            __syncwarp();
+#pragma unroll TT_COPIES(8)
+            for (int k = 0; k < 32; k++)
+                if (from + k < many) sum = from + k ? join(sum, found[warp][k]) : found[warp][0];
+            __syncwarp();
+        }
+        if (lane == 0) {
+            sums[warp] = sum;
+            if (warp == 0 && ends % TT_LEVEL == 0 && ends * TT_BLOCK < p.n) {
+#pragma unroll TT_COPIES(TT_WARPS)
+                for (int w = 0; w < TT_WARPS; w++) sum = join(sum, given[w]);
+                publish(of_groups + group, sum);
+            }
+        }
+    }
+    __syncthreads();
+    accumulator sum = sums[0], before = accumulated(acc_type(), 0);
+    bool has = false;
+    if (begin >= TT_LEVEL * TT_LEVEL) before = sums[2], has = true;
+    if (group & TT_LEVEL - 1) before = has ? join(before, sums[1]) : sums[1], has = true;
+#pragma unroll TT_COPIES(TT_WARPS)
+    for (int w = 0; w < TT_WARPS; w++) {
+        const bool any = begin % TT_LEVEL || w;
+        if (w == warp && any) before = has ? join(before, sum) : sum;
+        if (w < TT_WARPS - 1 || threadIdx.x == 0) sum = any ? join(sum, given[w]) : given[0];
+    }
+    if (threadIdx.x == 0 && ends % (TT_LEVEL * TT_LEVEL) == 0 && ends * TT_BLOCK < p.n)
+        publish(of_larger + group / TT_LEVEL, join(sums[1], sum));
+    if (left >= TT_BLOCK) write_chunks<true>(p, row, first, TT_BLOCK, c, before);
+    else if (left > 0) write_chunks<false>(p, row, first, (int)left, c, before);
 }
 #endif
 
@@ -280,7 +456,7 @@ extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __
         last = i ? y[at] + x[at] * last : y[at];
         ((element_type *)p.out)[base + at] = last;
     }
-#elif TT_OP == TT_SCAN_LOGSUMEXP
+#elif TT_OP == TT_SCAN_LOGSUMEXP && TT_IS_COMPLEX(TT_D1)
     accumulator a = first_of(x[place(p, 0) * p.inner], 0);
     put(p, base + place(p, 0) * p.inner, a);
     for (int64_t i = 1; i < p.n; i++) {
@@ -300,6 +476,19 @@ extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __
             if (j < many) v[j] = x[place(p, i0 + j) * p.inner];
         const bool has = carries || i0 > first;
         if (has) before = !carries ? chunks : i0 > first ? join(sum, chunks) : sum;
+#if TT_GOES_ON
+        if (TT_STEP == TT_SCAN_RESULTS) {
+            a = before;
+#pragma unroll TT_FEW
+            for (int j = 0; j < TT_CHUNK; j++)
+                if (j < many) {
+                    const accumulator next = first_of(v[j], i0 + j);
+                    a = j || has ? join(a, next) : next;
+                    put(p, base + place(p, i0 + j) * p.inner, a);
+                }
+        }
+        if (TT_STEP == TT_SCAN_TOTALS || i0 + many < stop) a = total_of<false>(many, i0, [&](int j) { return v[j]; });
+#else
 #pragma unroll
         for (int j = 0; j < TT_CHUNK; j++)
             if (j < many) {
@@ -307,6 +496,7 @@ extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __
                 a = j ? join(a, next) : next;
                 if (TT_STEP == TT_SCAN_RESULTS) put(p, base + place(p, i0 + j) * p.inner, has ? join(before, a) : a);
             }
+#endif
         chunks = i0 > first ? join(chunks, a) : a;
     }
     if (TT_STEP == TT_SCAN_TOTALS) carry(p, unit, chunks);

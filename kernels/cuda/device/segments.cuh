@@ -2,7 +2,7 @@
  * element they mean, equal ones in their order, and whoever has the first of a run goes through it. See index.c.
  *
  * TT_OP: of the scalar functions below. TT_D0: the table's dtype; TT_D1: the rows'. The variant: bits 0-2 the logarithm
- * of a thread's elements, 3 of 64-bit arithmetic, 4 keys of 64 bits. */
+ * of a thread's elements, 3 of 64-bit arithmetic, 4 keys of 64 bits, 5 rows of one element that have been sorted themselves. */
 #pragma once
 #define TT_WIDE (TT_VARIANT & 8)
 #include "cuda/device/positions.cuh"
@@ -36,6 +36,8 @@ typedef uint64_t sort_key;
 typedef uint32_t sort_key;
 #endif
 
+static TT_DEVICE int64_t row_of(const TT_ARGS &p, int64_t j) { return TT_VARIANT & 32 ? j : p.order[j]; }
+
 extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
     const sort_key *keys = (const sort_key *)p.keys;
     const int64_t first = ((int64_t)blockIdx.x * TT_CUDA_THREADS + threadIdx.x) >> p.lanes_log;
@@ -60,7 +62,7 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
             tt_pack<given, TT_V> next[TT_AHEAD];
 #pragma unroll
             for (int u = 0; u < TT_AHEAD; u++)
-                next[u] = *(const tt_pack<given, TT_V> *)(rows + (int64_t)p.order[j + u] * pitch);
+                next[u] = *(const tt_pack<given, TT_V> *)(rows + row_of(p, j + u) * pitch);
 #pragma unroll
             for (int u = 0; u < TT_AHEAD; u++)
 #pragma unroll
@@ -68,7 +70,7 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
                     sum[v] = TT_UPDATE(sum[v], (value)TT_CONVERT(TT_D1, TT_K, next[u].at[v]));
         }
         for (; j < p.m && keys[j] == key; j++) {
-            const tt_pack<given, TT_V> next = *(const tt_pack<given, TT_V> *)(rows + (int64_t)p.order[j] * pitch);
+            const tt_pack<given, TT_V> next = *(const tt_pack<given, TT_V> *)(rows + row_of(p, j) * pitch);
 #pragma unroll
             for (int v = 0; v < TT_V; v++) sum[v] = TT_UPDATE(sum[v], (value)TT_CONVERT(TT_D1, TT_K, next.at[v]));
         }

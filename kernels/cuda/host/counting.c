@@ -8,9 +8,11 @@
 
 enum { SUMS, BEFORE, NONZERO, STARTS, REPEAT };
 enum { COLUMN, HEADS, ROW_HEADS, NUMBER, COUNTS };
+enum { WRITE = 1, ZERO }; /* distinct's, after SUMS */
 enum { SEARCH, ISIN };
 enum { EXTREMES, HISTOGRAM, FLOATS, ONE_HOT };
 #define MAKES_KEYS 2
+#define SMALL_HISTOGRAM 32768 /* bytes of counts with which a processor still has many blocks */
 _Static_assert(TT_CUDA_MOST_DIMS == TT_MAX_NDIM, "see cuda/device/args.h");
 #define MOST_BLOCKS 1056 /* of kernels that go through all elements with few: eight for each of an H200's processors */
 
@@ -99,11 +101,12 @@ static bool group(const tt_group_args *p, int op, int dtype, int64_t n) {
 /* Sorts rows by their columns, from the last on: s->order. */
 static bool sort_columns(tt_radix_sort *s, tt_group_args *p, int dtype, int bits) {
     for (p->column = p->width - 1; p->column >= 0; p->column--) {
+        if (!tt_radix_sort_room(s)) return false;
         p->keys_out = s->keys->data;
-        p->order = s->ordered ? (uint32_t *)s->order->data : NULL;
-        if (!group(p, COLUMN, dtype, p->n) || !tt_radix_sort_keys(s, bits)) return false;
+        p->order = s->numbers ? (uint32_t *)s->numbers->data : NULL;
+        if (!group(p, COLUMN, dtype, p->n) || !tt_radix_sort_keys(s, bits, 0)) return false;
     }
-    p->order = s->ordered ? (uint32_t *)s->order->data : NULL;
+    p->order = s->numbers ? (uint32_t *)s->numbers->data : NULL;
     return true;
 }
 
@@ -156,9 +159,10 @@ tt_array *tt_cuda_groups(const tt_array *x, int64_t n, int64_t width, bool conse
     }
     bool done = tt_radix_sort_begin(&s, n, item == 8) && (heads = tt_cuda_temporary(TT_BOOL, n));
     if (done && width == 1) {
-        done = make_keys(x, n, s.keys->data) && (consecutive || tt_radix_sort_keys(&s, 8 * item));
-        p.keys = s.keys->data;
-        p.order = s.ordered ? (uint32_t *)s.order->data : NULL;
+        if (consecutive) done = tt_radix_sort_room(&s) && make_keys(x, n, s.keys->data);
+        else done = tt_radix_sort_elements(&s, x->data, x->dtype, false, 0, NULL, NULL);
+        if (done) p.keys = s.keys->data;
+        p.order = s.numbers ? (uint32_t *)s.numbers->data : NULL;
     } else if (done) {
         done = (table = tt_cuda_temporary(dtype, n * width)) && make_keys(x, n * width, table->data);
         if (done) p.keys = table->data;
@@ -172,6 +176,41 @@ tt_array *tt_cuda_groups(const tt_array *x, int64_t n, int64_t width, bool conse
     if (table) tt_free(table);
     if (heads) tt_free(heads);
     return first;
+}
+
+static bool distinct(const tt_distinct_args *p, int op, bool consecutive, int dtype, int64_t blocks) {
+    return TT_LAUNCH(tt_key(TT_FAMILY_distinct, op, consecutive, dtype, 0, 0, 0, 0), blocks, 1, TT_CUDA_THREADS, 0, *p);
+}
+
+tt_array *tt_cuda_distinct(const tt_array *x, bool consecutive) {
+    tt_distinct_args p = {.in = x->data, .n = x->numel};
+    tt_compact_args c = {.n = p.n, .blocks = (p.n + TT_COUNT_TILE - 1) / TT_COUNT_TILE};
+    int64_t words = c.blocks + 2, many = 0;
+    tt_array *out = NULL, *sums = NULL;
+    tt_radix_sort s = {.n = 0};
+    bool done = true;
+    if (p.n) {
+        done = tt_radix_sort_begin(&s, p.n, tt_itemsizes[x->dtype] == 8) &&
+               (consecutive || tt_radix_sort_alone(&s, x->data, x->dtype)) &&
+               (sums = tt_full_now(TT_I64, 1, &words, TT_KIND_INT, 0, -1));
+        if (done) {
+            c.sums = p.sums = (int64_t *)sums->data;
+            p.zero = (uint32_t *)(p.sums + c.blocks + 1);
+            if (s.keys) p.keys = s.keys->data;
+            done = (consecutive || !tt_is_floating(x->dtype) ||
+                    distinct(&p, ZERO, consecutive, x->dtype, few_blocks(p.n))) &&
+                   distinct(&p, SUMS, consecutive, x->dtype, c.blocks) && compact(&c, BEFORE, TT_I64, 1) &&
+                   tt_device_read(&many, c.sums + c.blocks, sizeof many);
+        }
+    }
+    out = done ? tt_empty(x->dtype, 1, &many) : NULL;
+    if (out && p.n) {
+        p.out = out->data;
+        out = when(out, distinct(&p, WRITE, consecutive, x->dtype, c.blocks));
+    }
+    tt_radix_sort_end(&s);
+    if (sums) tt_free(sums);
+    return out;
 }
 
 bool tt_cuda_search(const void *sorted, const void *values, const int64_t *order, int64_t n, int64_t per_row,
@@ -192,10 +231,10 @@ bool tt_cuda_search(const void *sorted, const void *values, const int64_t *order
 
 bool tt_cuda_isin(tt_array *among, const void *values, bool invert, tt_array *out) {
     tt_radix_sort s = {.n = 0};
-    bool done = tt_radix_sort_begin(&s, among->numel, true) && make_keys(among, among->numel, s.keys->data) &&
-                tt_radix_sort_keys(&s, 64);
+    bool done = tt_radix_sort_begin(&s, among->numel, true) &&
+                tt_radix_sort_elements(&s, among->data, among->dtype, false, 0, NULL, NULL);
     if (done) {
-        tt_search_args p = {.sorted = s.keys->data,
+        tt_search_args p = {.sorted = s.keys ? s.keys->data : NULL,
                             .values = values,
                             .out = out->data,
                             .n = among->numel,
@@ -211,6 +250,15 @@ bool tt_cuda_isin(tt_array *among, const void *values, bool invert, tt_array *ou
 static bool count(const tt_count_args *p, int op, int dtype, int64_t threads) {
     return !threads || TT_LAUNCH(tt_key(TT_FAMILY_counting, op, 0, dtype, 0, 0, 0, 0), few_blocks(threads), 1,
                                  TT_CUDA_THREADS, 0, *p);
+}
+
+/* Blocks count for themselves as long as they have room; the more that takes, the fewer and larger they are. */
+static bool count_bins(tt_count_args *p, int dtype) {
+    int64_t room = 4 * p->bins, threads = room > SMALL_HISTOGRAM ? 1024 : TT_CUDA_THREADS,
+            blocks = (p->n + threads - 1) / threads, most = MOST_BLOCKS * TT_CUDA_THREADS / threads;
+    p->local = room <= tt_cuda_shared_room() && p->n >= p->bins;
+    return !p->n || TT_LAUNCH(tt_key(TT_FAMILY_counting, HISTOGRAM, 0, dtype, 0, 0, 0, 0),
+                              blocks < most ? blocks : most, 1, (int)threads, p->local ? room : 0, *p);
 }
 
 static void value_of(uint64_t key, int dtype, void *value) {
@@ -238,7 +286,7 @@ bool tt_cuda_histogram(const void *x, int dtype, int64_t n, double lo, double hi
     if (!counts) return false;
     tt_count_args p = {
         .in = x, .n = n, .bins = out->numel, .counts = (int64_t *)counts->data, .out = out->data, .lo = lo, .hi = hi};
-    bool done = count(&p, HISTOGRAM, dtype, n);
+    bool done = count_bins(&p, dtype);
     if (done && out->dtype == TT_F32) done = count(&p, FLOATS, dtype, p.bins);
     else if (done && out->dtype == TT_F64) done = tt_copy_now(out, counts) == 0;
     tt_free(counts);

@@ -56,6 +56,7 @@ static void raise(const tt_fault *f) {
         tt_fail(TT_INDEX_ERROR, "%s: Target %lld is out of bounds for %lld classes. %s",
                 f->dim ? "cross_entropy" : "nll_loss", value, size, where);
         return;
+    case TT_FAULT_PIVOT: tt_fail(TT_RUNTIME_ERROR, TT_WRONG_PIVOT " %s", size, (int)value, where); return;
     default:
         tt_fail(TT_INDEX_ERROR, "index %lld is out of bounds for dimension %d with size %lld %s", value, f->dim, size,
                 where);

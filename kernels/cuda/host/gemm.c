@@ -19,22 +19,26 @@ static bool is_row(const tt_array *bias, int64_t n) {
            (n == 1 || bias->strides[bias->ndim - 1] == 1);
 }
 
-static int call(tt_gemm *g, const char *a, const char *b, const char *c, tt_array *out, const char *bias, double alpha,
+static int call(tt_gemm *g, const char *a, const char *b, const char *c, char *out, const char *bias, double alpha,
                 double beta) {
     int64_t factor[2][2]; /* of the dtype that sums are made in */
     int scale = tt_is_complex(g->dtype) || g->dtype == TT_F64 ? g->dtype : TT_F32;
     tt_convert(factor[0], scale, &alpha, TT_F64);
     tt_convert(factor[1], scale, &beta, TT_F64);
     g->bias = bias != NULL;
-    int c_align = alignment(c), out_align = alignment(out->data);
+    int c_align = alignment(c), out_align = alignment(out);
     g->align = alignment(a) | alignment(b) << 4 | (c_align < out_align ? c_align : out_align) << 8 |
                (bias ? alignment(bias) : 0) << 12;
     int device = tt_device - 1;
     TT_LEAVE_TO_PYTHON;
-    int status = tt_cuda_gemm(device, tt_cuda_stream(device), g, (void *)a, (void *)b, (void *)c, out->data,
-                              (void *)bias, &factor[0], &factor[1]);
+    int status = tt_cuda_gemm(device, tt_cuda_stream(device), g, (void *)a, (void *)b, (void *)c, out, (void *)bias,
+                              &factor[0], &factor[1]);
     if (status < 0) tt_fail(TT_PYTHON_ERROR, "the matrices could not be multiplied");
     return status;
+}
+
+bool tt_cuda_multiply(tt_gemm *g, const char *a, const char *b, char *out) {
+    return call(g, a, b, out, out, NULL, 1, 0) == 0;
 }
 
 static bool integers(const tt_gemm *g, const char *a, const char *b, tt_array *out, bool add) {
@@ -64,14 +68,14 @@ static bool multiply(tt_gemm *g, const char *a, const char *b, tt_array *out, tt
     bool is_float = tt_is_differentiable(g->dtype);
     if (bias && is_float && g->count == 1) {
         if (beta == 1 && is_row(bias, g->n)) {
-            int status = call(g, a, b, out->data, out, bias->data, alpha, 0);
+            int status = call(g, a, b, out->data, out->data, bias->data, alpha, 0);
             if (status <= 0) return status == 0;
         } else if (bias->flags & TT_FLAG_CONTIGUOUS && bias->numel == out->numel)
-            return call(g, a, b, bias->data, out, NULL, alpha, beta) == 0;
+            return call(g, a, b, bias->data, out->data, NULL, alpha, beta) == 0;
     }
     if (bias && tt_copy_now(out, bias) < 0) return false;
     if (!is_float) return integers(g, a, b, out, bias != NULL);
-    return call(g, a, b, out->data, out, NULL, alpha, bias ? beta : 0) == 0;
+    return call(g, a, b, out->data, out->data, NULL, alpha, bias ? beta : 0) == 0;
 }
 
 /* The step from each matrix of a stack to the next, through all batch dimensions; -1: there is no one such step. */

@@ -15,6 +15,9 @@ enum { GET, PUT, CLAIM, PUT_LAST, KEYS };
 #define WIDE 8
 #define HASHED 16
 #define WIDE_KEYS 32
+#define SIMPLE 64
+#define EACH 4
+#define CARRIED 32 /* of segments */
 #define MAX_BLOCKS_Y 1024
 
 static int64_t gcd(int64_t a, int64_t b) {
@@ -161,10 +164,13 @@ static void set_around(tt_around *a, const tt_moves *j, int log) {
 }
 
 static bool launch(tt_index_args *p, int op, int variant, int64_t total) {
+    bool simple = p->at.n == 1 && p->at.of[0].parts == 1;
+    int64_t each = TT_CUDA_THREADS * (op == GET || op == KEYS ? EACH : 1);
     p->total = total;
     if (total >= (int64_t)1 << 31) variant |= WIDE;
-    return TT_LAUNCH(tt_key(TT_FAMILY_index, op, variant, 0, 0, 0, 0, 0),
-                     (total + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS, 1, TT_CUDA_THREADS, 0, *p);
+    if (simple) variant |= SIMPLE;
+    return TT_LAUNCH(tt_key(TT_FAMILY_index, op, variant, simple ? p->at.of[0].dtype : 0, 0, 0, 0, 0),
+                     (total + each - 1) / each, 1, TT_CUDA_THREADS, 0, *p);
 }
 
 /* Claims by number where there are few elements for each position, by hashing otherwise. */
@@ -203,18 +209,23 @@ static bool update(tt_index_args *p, tt_moves *j, const span *s, int dtype, int 
     tt_radix_sort sort = {.n = 0};
     int item = tt_itemsizes[dtype], bits = bits_of(s->slots), log = growth(j, s, item, tt_itemsizes[rows_dtype]);
     int variant = bits > 32 ? 16 : 0;
-    bool done = tt_radix_sort_begin(&sort, j->m, bits > 32);
+    bool done = tt_radix_sort_begin(&sort, j->m, bits > 32) && tt_radix_sort_room(&sort);
     p->claims.grain = s->grain;
     if (done) p->sort_keys = sort.keys->data;
-    done = done && launch(p, KEYS, bits > 32 ? WIDE_KEYS : 0, j->m) && tt_radix_sort_keys(&sort, bits);
+    for (int d = 0; d < TT_CUDA_DIMS; d++) p->at.table_step[d] /= s->grain, p->at.part_step[d] /= s->grain;
+    /* single numbers of four bytes are sorted themselves, in place of their places */
+    bool carried = j->npre * j->npost == 1 && tt_itemsizes[rows_dtype] == 4 && j->row_step == 4;
+    sort.carried = carried ? (const uint32_t *)j->rows : NULL;
+    done = done && launch(p, KEYS, bits > 32 ? WIDE_KEYS : 0, j->m) && tt_radix_sort_keys(&sort, bits, 0);
     if (done) {
         tt_segment_args q = {.table = j->table,
-                             .rows = j->rows,
+                             .rows = carried ? sort.numbers->data : j->rows,
                              .m = j->m,
                              .row_step = j->row_step,
                              .grain = s->grain,
                              .keys = sort.keys->data,
-                             .order = (uint32_t *)sort.order->data};
+                             .order = carried ? NULL : (uint32_t *)sort.numbers->data};
+        if (carried) variant |= CARRIED;
         set_around(&q.around, j, 0);
         int64_t across = j->npost >> log, work = j->npre * across, y;
         if (j->npre * j->npost >= (int64_t)1 << 31) variant |= WIDE;

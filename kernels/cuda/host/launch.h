@@ -13,8 +13,9 @@
  * meanwhile.
  *
  * The setting "approximate" changes the scalar functions of all kernels (approximate.cuh); Python keeps those compiled
- * with it apart. Without it the results of every kernel but matrix products have the bits of the CPU's: the same
- * scalar functions, the same reduction trees (Note [The tree of a reduction]; a block of TT_BLOCK elements is a warp's
+ * with it apart. Without it the results of every kernel but matrix products, what NVIDIA's libraries do, attention, and
+ * grid_sample's gradients have the bits of the CPU's: the same scalar functions, the same reduction trees (Note [The tree
+ * of a reduction]; a block of TT_BLOCK elements is a warp's
  * work, a lane is a thread), the same Philox streams. NaNs are NaNs, but the device does not keep their payloads. */
 #pragma once
 #include "api/cuda.h"
@@ -27,7 +28,10 @@
     X(segments, 0) X(radix, 0) X(join, 0) X(rearrange, 0) X(triangle, 0) X(matmul_int, 0) X(optim, 3) \
     X(optim_count, 3) X(random, 4) X(dropout, 0) X(range, 0) X(multinomial, 0) X(permutation, 0) X(norm, 0) X(norm_weight, 0) X(statistics, 0) X(class_loss, 0) \
     X(class_total, 0) X(rowsort, 0) X(sorted, 0) X(select, 0) X(scan, 0) X(compact, 0) X(groups, 0) X(search, 0) \
-    X(counting, 0) X(norms, 2) X(scale, 0) X(mul_backward, 0) X(fused, 0)
+    X(counting, 0) X(norms, 2) X(scale, 0) X(mul_backward, 0) X(pool, 0) X(resample_taps, 0) X(resample, 0) \
+    X(conv, 0) X(recurrent, 0) X(attention, 0) X(attention_query, 0) X(attention_key, 0) X(distinct, 0) \
+    X(unfold, 0) X(batch_norm, 0) X(batch_running, 0) X(batch_sums, 0) X(sparse, 0) X(stack, 0) X(ldl, 0) \
+    X(small, 0) X(jacobi, 0) X(grid_sample, 0) X(fused, 0)
 /* clang-format on */
 
 #define TT_FAMILY_ENUM(name, kind) TT_FAMILY_##name,

@@ -1,81 +1,99 @@
-/* Sorting on a device: the passes of radix.cuh. */
+/* Sorting on a device: the kernels of radix.cuh. */
 #include "cuda/host/radix.h"
+#include "backend/now.h"
 
-enum { COUNT, SUM, PLACE, SMALL };
-#define WIDE 1
-#define IMPLICIT 2
-#define BY_ROW 4
+enum { COUNT, SWEEP };
+#define DESCENDING 1
+#define RAW 2
+#define LONG 4
+#define BARE 8
+#define THREADS 384
+#define MOST_BLOCKS 528 /* that count: four for each of an H200's processors */
+#define STATES ((int64_t)1 << 30) /* from so many elements on, states of tiles have 64 bits */
 
 bool tt_radix_sort_begin(tt_radix_sort *s, int64_t n, bool wide) {
     *s = (tt_radix_sort){.n = n, .wide = wide};
-    if (n > INT32_MAX) {
-        tt_fail(TT_RUNTIME_ERROR, "at most 2^31 - 1 elements can be sorted together on a CUDA device, got %lld",
-                (long long)n);
-        return false;
-    }
-    int dtype = wide ? TT_I64 : TT_I32;
-    return (s->keys = tt_cuda_temporary(dtype, n)) && (s->spare_keys = tt_cuda_temporary(dtype, n)) &&
-           (s->order = tt_cuda_temporary(TT_I32, n)) && (s->spare_order = tt_cuda_temporary(TT_I32, n));
+    if (n <= INT32_MAX) return true;
+    tt_fail(TT_RUNTIME_ERROR, "at most 2^31 - 1 elements can be sorted together on a CUDA device, got %lld",
+            (long long)n);
+    return false;
+}
+
+bool tt_radix_sort_room(tt_radix_sort *s) {
+    if (s->keys) tt_free(s->keys);
+    return (s->keys = tt_cuda_temporary(s->wide ? TT_I64 : TT_I32, s->n));
 }
 
 void tt_radix_sort_end(tt_radix_sort *s) {
-    tt_array *all[] = {s->keys, s->spare_keys, s->order, s->spare_order, s->counts};
-    for (int k = 0; k < 5; k++)
-        if (all[k]) tt_free(all[k]);
+    if (s->keys) tt_free(s->keys);
+    if (s->numbers) tt_free(s->numbers);
 }
 
-static void swap(tt_radix_sort *s) {
-    tt_array *keys = s->keys, *order = s->order;
-    s->keys = s->spare_keys;
-    s->order = s->spare_order;
-    s->spare_keys = keys;
-    s->spare_order = order;
-    s->ordered = true;
-}
-
-static bool pass(tt_radix_sort *s, int shift, int64_t row) {
-    int64_t tile = TT_CUDA_THREADS * (s->wide ? 8 : 16); /* TT_TILE in radix.cuh */
-    tt_radix_args p = {.keys = s->keys->data,
-                       .order = (uint32_t *)s->order->data,
-                       .keys_out = s->spare_keys->data,
-                       .order_out = (uint32_t *)s->spare_order->data,
-                       .n = s->n,
-                       .blocks = (s->n + tile - 1) / tile,
-                       .shift = shift};
-    int variant = (s->wide ? WIDE : 0) | (s->ordered ? 0 : IMPLICIT) | (row ? BY_ROW : 0);
-    if (row) p.row = tt_divider_of(row);
-    if (!s->counts && !(s->counts = tt_cuda_temporary(TT_I32, 256 * (p.blocks + 1)))) return false;
-    p.counts = (uint32_t *)s->counts->data;
-    p.totals = p.counts + 256 * p.blocks;
-    if (!TT_LAUNCH(tt_key(TT_FAMILY_radix, COUNT, variant, 0, 0, 0, 0, 0), p.blocks, 1, TT_CUDA_THREADS, 0, p) ||
-        !TT_LAUNCH(tt_key(TT_FAMILY_radix, SUM, 0, 0, 0, 0, 0, 0), 256, 1, TT_CUDA_THREADS, 0, p) ||
-        !TT_LAUNCH(tt_key(TT_FAMILY_radix, PLACE, variant, 0, 0, 0, 0, 0), p.blocks, 1, TT_CUDA_THREADS, 0, p))
-        return false;
-    swap(s);
+static bool launch(const tt_radix_args *p, int dtype, int variant, bool wide) {
+    int64_t tile = THREADS * (wide ? 12 : 18), tiles = (p->n + tile - 1) / tile; /* TT_TILE in radix.cuh */
+    int64_t blocks = tiles < MOST_BLOCKS ? tiles : MOST_BLOCKS;
+    tt_radix_args q = *p;
+    if (!TT_LAUNCH(tt_key(TT_FAMILY_radix, COUNT, variant, dtype, 0, 0, 0, 0), blocks, 1, THREADS, 0, q)) return false;
+    for (; q.pass < q.passes; q.pass++)
+        if (!TT_LAUNCH(tt_key(TT_FAMILY_radix, SWEEP, variant, dtype, 0, 0, 0, 0), tiles, 1, THREADS,
+                       tile * (wide ? 8 : 4) + (variant & BARE ? 0 : tile * 4), q))
+            return false;
     return true;
 }
 
-bool tt_radix_sort_keys(tt_radix_sort *s, int bits) {
+static bool sort(tt_radix_sort *s, tt_radix_args *p, int dtype, int variant, int bits, int64_t row) {
     if (!s->n) return true;
-    if (!s->wide && !s->ordered && s->n <= 4096) {
-        tt_radix_args p = {.keys = s->keys->data,
-                           .keys_out = s->spare_keys->data,
-                           .order_out = (uint32_t *)s->spare_order->data,
-                           .n = s->n};
-        int threads = 32;
-        while (threads < 1024 && threads * 2 < s->n) threads *= 2;
-        if (!TT_LAUNCH(tt_key(TT_FAMILY_radix, SMALL, 0, 0, 0, 0, 0, 0), 1, 1, threads, 0, p)) return false;
-        swap(s);
-        return true;
+    int64_t words = s->n >= STATES ? 2 : 1, tiles = s->n / (THREADS * (s->wide ? 12 : 18)) + 1;
+    if (words == 2) variant |= LONG;
+    p->n = s->n;
+    p->order = s->numbers ? (uint32_t *)s->numbers->data : s->carried;
+    p->key_passes = p->passes = bits > 8 ? (bits + 7) / 8 : 1; /* one, so that there is an order */
+    if (row && row < s->n) {
+        p->row_length = row;
+        p->row = tt_divider_of(row);
+        for (int64_t last = (s->n - 1) / row; last; last >>= 8) p->passes++;
     }
-    if (bits < 1) bits = 1; /* so that there is an order */
-    for (int shift = 0; shift < bits; shift += 8)
-        if (!pass(s, shift, 0)) return false;
-    return true;
+    tt_array *made[6] = {NULL};
+    int64_t counts = p->passes * 258 + 1;
+    int key = s->wide ? TT_I64 : TT_I32;
+    bool needs = !p->values || p->passes > 1, done = (made[4] = tt_full_now(TT_I32, 1, &counts, TT_KIND_INT, 0, 0)) &&
+                                                     (made[5] = tt_cuda_temporary(TT_I32, tiles * 512 * words));
+    for (int k = 0; done && needs && k < 2; k++)
+        done = (made[k] = tt_cuda_temporary(key, s->n)) &&
+               (variant & BARE || (made[2 + k] = tt_cuda_temporary(TT_I32, s->n)));
+    if (done) {
+        for (int k = 0; k < 2; k++) {
+            p->keys[k] = made[k] ? made[k]->data : NULL;
+            p->numbers[k] = made[2 + k] ? (uint32_t *)made[2 + k]->data : NULL;
+            p->states[k] = made[5]->data + k * tiles * 256 * 4 * words;
+        }
+        p->counts = (uint32_t *)made[4]->data;
+        done = launch(p, dtype, variant, s->wide);
+    }
+    if (done && !p->values) {
+        tt_array *keys = s->keys, *numbers = s->numbers;
+        s->keys = made[0];
+        s->numbers = made[2];
+        made[0] = keys;
+        made[2] = numbers;
+    }
+    for (int k = 0; k < 6; k++)
+        if (made[k]) tt_free(made[k]);
+    return done;
 }
 
-bool tt_radix_sort_rows(tt_radix_sort *s, int64_t row) {
-    for (int shift = 0; shift < 32 && (s->n - 1) / row >> shift; shift += 8)
-        if (!pass(s, shift, row)) return false;
-    return true;
+bool tt_radix_sort_keys(tt_radix_sort *s, int bits, int64_t row) {
+    tt_radix_args p = {.in = s->keys->data};
+    return sort(s, &p, s->wide ? TT_I64 : TT_I32, RAW, bits, row);
+}
+
+bool tt_radix_sort_alone(tt_radix_sort *s, const void *in, int dtype) {
+    tt_radix_args p = {.in = in};
+    return sort(s, &p, dtype, BARE, 8 * tt_itemsizes[dtype], 0);
+}
+
+bool tt_radix_sort_elements(tt_radix_sort *s, const void *in, int dtype, bool descending, int64_t row, void *values,
+                            int64_t *places) {
+    tt_radix_args p = {.in = in, .values = values, .places = places};
+    return sort(s, &p, dtype, descending ? DESCENDING : 0, 8 * tt_itemsizes[dtype], row);
 }

@@ -1,8 +1,10 @@
-/* Scans on a device: in one pass where a scan is one block or there are many; else totals, what came before each block,
- * results. */
+/* Scans on a device. Neighbouring elements: in one pass. Others: in one pass where a scan is one block; else totals, what
+ * came before each block, results. */
+#include "backend/now.h"
 #include "backend/plain.h"
 #include "cuda/device/scan_args.h"
 #include "cuda/host/cuda.h"
+#include "scalar/scans.h"
 
 #define SHORT 32 /* scans of fewer neighbouring elements are left to a thread each */
 #define MANY 528 /* so many are a thread block each */
@@ -13,8 +15,28 @@ static bool launch(int64_t key, int step, int64_t units, tt_scan_args *p) {
     return TT_LAUNCH(key | (int64_t)step << 36, blocks, 1, TT_SCAN_THREADS, 0, *p);
 }
 
+/* Thread blocks that look back at others' totals, in slots on TT_LEVELS levels behind the ticket. */
+static bool look_back(int64_t key, int acc, tt_scan_args *p) {
+    int64_t warps = TT_SCAN_THREADS / 32, slots = 0, words;
+    p->tiles = (p->blocks + warps - 1) / warps;
+    for (int level = 0; level < TT_LEVELS; level++) {
+        int64_t own = (p->blocks >> TT_LEVEL_LOG * level) + 1;
+        p->slots[2 * level] = own;
+        slots += own * p->outer;
+        if (level < TT_LEVELS - 1) p->slots[2 * level + 1] = slots;
+    }
+    words = slots * (tt_itemsizes[acc] > 8 ? 4 : 2) + 2;
+    tt_array *room = tt_full_now(TT_I64, 1, &words, TT_KIND_INT, 0, 0);
+    if (!room) return false;
+    p->ticket = (uint32_t *)room->data;
+    p->carries = room->data + 16;
+    bool ok = launch(key, TT_SCAN_LOOKS, p->outer * p->tiles * TT_SCAN_THREADS, p);
+    tt_free(room);
+    return ok;
+}
+
 static bool scan(int op, int dtype, int acc, bool reverse, tt_scan_args *p) {
-    bool blocks = op != TT_SCAN_LOGSUMEXP && op != TT_SCAN_RECUR,
+    bool blocks = op != TT_SCAN_RECUR && (op != TT_SCAN_LOGSUMEXP || !tt_is_complex(acc)),
          warp = blocks && p->inner == 1 && p->n > SHORT && tt_itemsizes[dtype] <= 8; /* has room for so much */
     int64_t units = p->outer * p->inner;
     p->per = blocks ? TT_BLOCK : p->n;
@@ -23,8 +45,9 @@ static bool scan(int op, int dtype, int acc, bool reverse, tt_scan_args *p) {
     int64_t key = tt_key(TT_FAMILY_scan, op, 0, dtype, acc, tt_compute_dtype(dtype), 0, 0),
             threads = units * p->blocks * (warp ? 32 : 1);
     if (p->blocks == 1) return launch(key, TT_SCAN_RESULTS | own, threads, p);
-    if (warp && p->outer >= MANY && op < TT_SCAN_MIN)
+    if (warp && p->outer >= MANY && p->blocks <= TT_LEVEL && op < TT_SCAN_MIN)
         return launch(key, TT_SCAN_WHOLE | own, p->outer * TT_SCAN_THREADS, p);
+    if (warp) return look_back(key | (int64_t)own << 36, acc, p);
     tt_array *carries = tt_cuda_temporary(acc, units * p->blocks);
     tt_array *index = carries && p->index ? tt_cuda_temporary(TT_I64, units * p->blocks) : NULL;
     bool ok = carries && (index || !p->index);

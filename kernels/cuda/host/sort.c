@@ -1,14 +1,19 @@
 /* Sorting and selection along a dimension on a device: which kernels a row's length asks for. */
 #include "cuda/host/radix.h"
+#include "backend/now.h"
 #include "cuda/device/sort_args.h"
 
-#define SHORT 4096        /* elements of a row that a block sorts in shared memory */
-#define SELECTED 2048     /* elements that are selected rather than sorted from a long row */
-#define HUGE (1 << 20)    /* a row that one block alone would be slow to go through, */
-#define MANY 32           /* unless there are so many */
+#define SHORT 4096       /* elements of a row that a block sorts in shared memory */
+#define FEWEST 128       /* that are rather selected from than sorted, if no more than a quarter is wanted */
+#define SELECTED 2048    /* elements that are selected rather than sorted from a long row */
+#define SELECT_ITEMS 16  /* of a thread, in registers: TT_ITEMS in select.cuh */
+#define PARTS 1056       /* of all rows that are selected from: eight for each of an H200's processors */
+#define LEAST_PART 8192  /* elements of one */
 #define TOGETHER (1 << 28) /* elements sorted at a time */
 #define DESCENDING 1
 #define MAKES_KEYS 2
+enum { WHOLE, COUNT, GATHER, FINISH }; /* steps of a selection */
+#define NARROW 8 /* with blocks of 64 threads */
 
 static int key_bits(int dtype) { return 8 * tt_itemsizes[dtype]; }
 
@@ -27,18 +32,27 @@ static bool by_rows(int family, tt_sort_args *p, int what, int variant, int dtyp
                      p->padded * (key_bits(dtype) == 64 ? 12 : 8), *p);
 }
 
+/* Sorted keys of all rows together, of which a kernel takes the results; a sort of rows without gaps writes them itself. */
 static bool by_radix(tt_sort_args *p, int what, int variant, int dtype) {
     tt_radix_sort s;
+    int item = tt_itemsizes[dtype];
     int64_t n = p->rows * p->n, results = what == TT_MODE ? p->rows * TT_CUDA_THREADS : p->rows * p->out_n;
-    bool done = tt_radix_sort_begin(&s, n, key_bits(dtype) == 64);
-    if (done) p->keys = s.keys->data;
-    done = done &&
-           TT_LAUNCH(tt_key(TT_FAMILY_sorted, what, variant | MAKES_KEYS, dtype, 0, 0, 0, 0),
-                     (n + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS, 1, TT_CUDA_THREADS, 0, *p) &&
-           tt_radix_sort_keys(&s, key_bits(dtype)) && (p->rows == 1 || tt_radix_sort_rows(&s, p->n));
-    if (done) {
+    bool one = !p->dims || (p->dims == 1 && p->row_step[0] == p->n * item), dense = p->step == item && one;
+    bool delivers = dense && what == TT_SORT && p->out_step == 1 && (!p->dims || p->out_row_step[0] == p->n);
+    bool done = tt_radix_sort_begin(&s, n, item == 8);
+    if (done && dense) {
+        int64_t before = p->first * p->n;
+        done = tt_radix_sort_elements(&s, p->in + before * item, dtype, variant & DESCENDING, p->n,
+                                      delivers ? p->values + before * item : NULL, p->indices + before);
+    } else if ((done = done && tt_radix_sort_room(&s))) {
         p->keys = s.keys->data;
-        p->order = (uint32_t *)s.order->data;
+        done = TT_LAUNCH(tt_key(TT_FAMILY_sorted, what, variant | MAKES_KEYS, dtype, 0, 0, 0, 0),
+                         (n + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS, 1, TT_CUDA_THREADS, 0, *p) &&
+               tt_radix_sort_keys(&s, 8 * item, p->n);
+    }
+    if (done && !delivers) {
+        p->keys = s.keys->data;
+        p->order = (uint32_t *)s.numbers->data;
         done = TT_LAUNCH(tt_key(TT_FAMILY_sorted, what, variant, dtype, 0, 0, 0, 0),
                          (results + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS, 1, TT_CUDA_THREADS, 0, *p);
     }
@@ -46,13 +60,52 @@ static bool by_radix(tt_sort_args *p, int what, int variant, int dtype) {
     return done;
 }
 
+static bool select_step(const tt_select_args *p, int step, int what, int variant, int dtype, int64_t blocks,
+                        int threads, int64_t shared) {
+    return TT_LAUNCH(tt_key(TT_FAMILY_select, what, variant | step << 1, dtype, 0, 0, 0, 0), blocks, 1, threads, shared,
+                     *p);
+}
+
+/* The least k, or one, of each row: in one kernel, or from parts of the rows digit by digit. */
+static bool by_selection(tt_sort_args *s, int what, int variant, int dtype) {
+    tt_select_args p = {.sort = *s};
+    int64_t rows = s->rows, k = what == TT_TOPK ? s->k : 1, most = (PARTS + rows - 1) / rows,
+            parts = (s->n + LEAST_PART - 1) / LEAST_PART;
+    p.sort.padded = power_of_two(k);
+    int64_t shared = p.sort.padded * (key_bits(dtype) == 64 ? 12 : 8);
+    if (s->n <= SHORT) {
+        bool narrow = s->n <= 64 * SELECT_ITEMS;
+        return select_step(&p, WHOLE, what, variant | (narrow ? NARROW : 0), dtype, rows, narrow ? 64 : 256, shared);
+    }
+    if (parts > most) parts = most;
+    p.part = (uint32_t)((s->n + parts - 1) / parts);
+    p.parts = (uint32_t)((s->n + p.part - 1) / p.part);
+    int64_t words = rows * (256 + (int64_t)sizeof(tt_select_state) / 4), found = rows * k;
+    tt_array *room = tt_full_now(TT_I32, 1, &words, TT_KIND_INT, 0, 0);
+    tt_array *places = room && what == TT_TOPK ? tt_cuda_temporary(TT_I32, found) : NULL;
+    bool done = room && (places || what != TT_TOPK);
+    if (done) {
+        p.states = (tt_select_state *)room->data;
+        p.counts = (uint32_t *)(p.states + rows);
+        p.found = places ? (uint32_t *)places->data : NULL;
+        for (; done && p.pass < tt_itemsizes[dtype] + 4; p.pass++)
+            done = select_step(&p, COUNT, what, variant, dtype, rows * p.parts, 256, 0);
+        done = done && select_step(&p, GATHER, what, variant, dtype, rows * p.parts, 256, 0) &&
+               (what != TT_TOPK || select_step(&p, FINISH, what, variant, dtype, rows, 256, shared));
+    }
+    if (room) tt_free(room);
+    if (places) tt_free(places);
+    return done;
+}
+
 static bool sort_along(int what, int dtype, bool descending, tt_sort_args *p) {
     int variant = descending ? DESCENDING : 0;
     int64_t rows = p->rows;
+    bool one = what < TT_MODE, topk = what == TT_TOPK;
+    if (topk && !p->out_n) return true;
+    if (p->n > FEWEST && p->n <= INT32_MAX && (one || (topk && (p->n > SHORT ? p->k <= SELECTED : p->k <= p->n / 4))))
+        return by_selection(p, what, variant, dtype);
     if (p->n <= SHORT) return by_rows(TT_FAMILY_rowsort, p, what, variant, dtype, p->n, 0);
-    bool few = (what == TT_TOPK && p->k <= SELECTED) || what < TT_MODE;
-    if (few && (p->n < HUGE || rows >= MANY))
-        return p->out_n == 0 || by_rows(TT_FAMILY_select, p, what, variant, dtype, what == TT_TOPK ? p->k : 1, 1024);
     int64_t some = p->n >= TOGETHER ? 1 : TOGETHER / p->n;
     for (p->first = 0; p->first < rows; p->first += some) {
         p->rows = rows - p->first < some ? rows - p->first : some;

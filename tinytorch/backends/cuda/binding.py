@@ -14,10 +14,19 @@ from .libraries import open_library
 
 class Library:
     """``lib<name>.so`` with the functions that ``declarations`` names. ``status_text`` is the function that explains a
-    status; every call through ``call`` raises RuntimeError unless the status is 0."""
+    status; every call through ``call`` raises RuntimeError unless the status is 0. ``versions`` are the numbers that
+    its file's name may end with, ``wheel`` is the package to name where it is missing."""
 
-    def __init__(self, name: str, declarations: str, status_text: str):
+    def __init__(
+        self,
+        name: str,
+        declarations: str,
+        status_text: str,
+        versions: tuple[int, ...] = (13, 12),
+        wheel: str = "tinytorch[cuda]",
+    ):
         self.name = name
+        self._versions, self._wheel = versions, wheel
         self._declarations = declarations
         self._status_text = status_text
         self._ffi = self._lib = None
@@ -44,7 +53,7 @@ class Library:
         return self._lib
 
     def _open(self):
-        return open_library(self.ffi, self.name)
+        return open_library(self.ffi, self.name, self._versions, self._wheel)
 
     def call(self, function: str, *args) -> None:
         """Calls a function that returns a status."""

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator
 
 from ..cpu import ffi
-from . import cublas, cufft, kernels, libcuda
+from . import attention, convolution, cublas, cudnn, cufft, cusolver, kernels, libcuda
 from .libcuda import check
 
 NON_BLOCKING = 1  # of streams: they do not wait for the default one, nor it for them
@@ -231,6 +231,18 @@ class PyCuda:
         """A Fourier transform: see tt_transform in kernels/api/cuda.h."""
         return cufft.transform(device, problem, a, out, self.handle(stream))
 
+    def solve(self, device: int, problem, stream) -> int:
+        """A routine of LAPACK's: see tt_solver in kernels/api/cuda.h."""
+        return cusolver.solve(device, problem, self.handle(stream))
+
+    def convolve(self, device: int, problem, input, weight, result, stream) -> int:
+        """A convolution: see tt_convolution in kernels/api/cuda.h. 1: there is no plan for it."""
+        return convolution.convolve(device, problem, input, weight, result, self.handle(stream))
+
+    def attend(self, device: int, problem, tensors, stream) -> int:
+        """Attention: see tt_attend in kernels/api/cuda.h. 1: there is no plan for it."""
+        return attention.attend(device, problem, tensors, self.handle(stream))
+
     # Copies. From pageable memory they are done with it when they return.
 
     def to_device(self, address: int, memory, nbytes: int, stream) -> None:
@@ -286,6 +298,7 @@ class PyCuda:
         """What the stream is told from now on is recorded, not done. The thread may go on allocating memory."""
         check(self.library.cuStreamBeginCapture_v2(self._pointer(stream), libcuda.RELAXED), "starting a graph")
         cublas.leave_workspace(self.handle(stream))
+        cudnn.expect_graphs()
 
     def end_capture(self, stream):
         """The graph of what was recorded, ready to be run."""

@@ -29,6 +29,7 @@ _DECLARATIONS = """
     int cuStreamSetAttribute(void *stream, int attribute, const void *value);
     int cuStreamSynchronize(void *stream);
     int cuStreamQuery(void *stream);
+    int cuStreamIsCapturing(void *stream, int *status);
     int cuStreamWaitEvent(void *stream, void *event, unsigned flags);
 
     int cuEventCreate(void **, unsigned flags);

@@ -8,8 +8,9 @@ import importlib.util
 import os
 
 
-def candidates(name: str) -> list[str]:
-    """Paths and names under which ``lib<name>.so`` may be opened, best first."""
+def candidates(name: str, versions: tuple[int, ...] = (13, 12)) -> list[str]:
+    """Paths and names under which ``lib<name>.so`` may be opened, best first; the loader knows it with one of the
+    versions behind its name."""
     found = []
     spec = importlib.util.find_spec("nvidia")
     for root in (spec.submodule_search_locations or ()) if spec else ():
@@ -18,7 +19,7 @@ def candidates(name: str) -> list[str]:
     for home in (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"):
         for folder in ("lib64", "lib", "targets/x86_64-linux/lib", "extras/CUPTI/lib64") if home else ():
             found += sorted(glob.glob(os.path.join(home, folder, f"lib{name}.so*")), key=_newest, reverse=True)
-    return [*found, f"lib{name}.so", *(f"lib{name}.so.{major}" for major in (13, 12))]
+    return [*found, f"lib{name}.so", *(f"lib{name}.so.{version}" for version in versions)]
 
 
 def _newest(path: str) -> list[int]:
@@ -26,15 +27,15 @@ def _newest(path: str) -> list[int]:
     return [int(part) for part in path.rsplit(".so", 1)[1].split(".") if part.isdigit()]
 
 
-def open_library(ffi, name: str):
-    """``lib<name>.so``, opened through ``ffi``; OSError naming where it was looked for."""
+def open_library(ffi, name: str, versions: tuple[int, ...] = (13, 12), wheel: str = "tinytorch[cuda]"):
+    """``lib<name>.so``, opened through ``ffi``; OSError naming the wheel that has it, and where it was looked for."""
     tried = []
-    for candidate in candidates(name):
+    for candidate in candidates(name, versions):
         try:
             return ffi.dlopen(candidate)
         except OSError as exc:
             tried.append(f"{candidate}: {exc}")
     raise OSError(
-        f"NVIDIA's library lib{name}.so was not found. Install its wheel (pip install 'tinytorch[cuda]') or "
+        f"NVIDIA's library lib{name}.so was not found. Install its wheel (pip install '{wheel}') or "
         "set CUDA_HOME. Tried:\n  " + "\n  ".join(tried)
     )

@@ -7,7 +7,6 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from itertools import count
 from typing import NamedTuple
 
 from ...config import setting
@@ -406,6 +405,36 @@ def tt_cuda_transform(index, stream, problem, a, out):
     return status
 
 
+@ffi.def_extern(error=-1, onerror=_keep)
+def tt_cuda_solver(index, stream, problem):
+    _driver.open(index)
+    stream = _devices[index].streams[stream]
+    status = _driver.solve(index, problem, stream)
+    if _launch_blocking and not _captures:
+        _driver.wait_for_stream(stream)
+    return status
+
+
+@ffi.def_extern(error=-1, onerror=_keep)
+def tt_cuda_convolve(index, stream, problem, input, weight, result):
+    _driver.open(index)
+    stream = _devices[index].streams[stream]
+    status = _driver.convolve(index, problem, input, weight, result, stream)
+    if _launch_blocking and not _captures:
+        _driver.wait_for_stream(stream)
+    return status
+
+
+@ffi.def_extern(error=-1, onerror=_keep)
+def tt_cuda_attend(index, stream, problem, tensors):
+    _driver.open(index)
+    stream = _devices[index].streams[stream]
+    status = _driver.attend(index, problem, tensors, stream)
+    if _launch_blocking and not _captures:
+        _driver.wait_for_stream(stream)
+    return status
+
+
 _profiled = False  # a profiler records each launch
 _several = False  # there is more than one device
 
@@ -442,6 +471,9 @@ WORK = {
     "tt_cuda_copy": tt_cuda_copy,
     "tt_cuda_gemm": tt_cuda_gemm,
     "tt_cuda_transform": tt_cuda_transform,
+    "tt_cuda_solver": tt_cuda_solver,
+    "tt_cuda_convolve": tt_cuda_convolve,
+    "tt_cuda_attend": tt_cuda_attend,
 }
 
 
@@ -453,63 +485,6 @@ def let_work(callbacks: dict) -> None:
     _keep_launches()
     for name, callback in callbacks.items():
         ffi.def_extern(name, error=-1, onerror=_keep)(callback)
-
-
-@ffi.def_extern(error=-1, onerror=_keep)
-def tt_cuda_segment(index, nbytes):
-    if index == lib.TT_HOST_MEMORY:
-        open_device(_thread.device)
-        return _driver.allocate_host(nbytes)
-    _driver.open(index)
-    return _driver.allocate(index, nbytes)
-
-
-@ffi.def_extern(error=-1, onerror=_keep)
-def tt_cuda_segment_free(index, address):
-    if index == lib.TT_HOST_MEMORY:
-        open_device(_thread.device)
-        _driver.free_host(address)
-        return 0
-    _driver.open(index)
-    _driver.free(index, address)
-    return 0
-
-
-@ffi.def_extern(error=-1, onerror=_keep)
-def tt_cuda_memory_info(index, out):
-    _driver.open(index)
-    out[0], out[1] = _driver.memory_info(index)
-    return 0
-
-
-# The allocator's events: for each device those that are recorded, by number, and those that may be recorded anew.
-
-_recorded: dict[int, object] = {}
-_idle: dict[int, list] = {}
-_number = count(1).__next__
-
-
-@ffi.def_extern(error=-1, onerror=lambda *_: None)
-def tt_cuda_event(what, index, stream, number):
-    """No exception gets out: who gives memory back cannot be told. The C side then keeps the block for good."""
-    _driver.open(index)
-    idle = _idle.setdefault(index, [])
-    if what == lib.TT_EVENT_RECORD:
-        try:
-            event = idle.pop()
-        except IndexError:
-            event = _driver.new_event()
-        _driver.record(event, _devices[index].streams[stream])
-        number = _number()
-        _recorded[number] = event
-        return number
-    event = _recorded[number]
-    if what == lib.TT_EVENT_WAIT:
-        _driver.wait_for_event(event)
-    elif not _driver.has_come(event):
-        return 0
-    idle.append(_recorded.pop(number))
-    return 1
 
 
 atexit.register(lib.tt_cuda_stop)

@@ -1,6 +1,6 @@
-"""PyTorch's path to Module, and to hooks on all modules. Follows ``torch.nn.modules``."""
+"""PyTorch's path to Module, to lazy modules, and to hooks on all modules. Follows ``torch.nn.modules``."""
 
-from . import module
+from . import lazy, module
 from .module import Module
 
-__all__ = ["Module", "module"]
+__all__ = ["Module", "lazy", "module"]

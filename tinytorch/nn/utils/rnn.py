@@ -29,6 +29,10 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     """The permutation that undoes ``permutation``; None of None."""
     if permutation is None:
         return None
+    if not isinstance(permutation, Tensor):
+        raise TypeError(
+            f"invert_permutation(): argument 'permutation' must be Tensor, not {type(permutation).__name__}"
+        )
     places = arange(permutation.numel(), dtype=permutation.dtype, device=permutation.device)
     return empty(permutation.shape, dtype=permutation.dtype, device=permutation.device).scatter_(0, permutation, places)
 
@@ -43,6 +47,8 @@ class PackedSequence(
     def __new__(cls, data, batch_sizes=None, sorted_indices=None, unsorted_indices=None):
         if batch_sizes is None:  # a pair
             data, batch_sizes = data
+        if not isinstance(batch_sizes, Tensor):
+            raise TypeError(f"PackedSequence: batch_sizes must be a Tensor, not {type(batch_sizes).__name__}")
         if batch_sizes.device.type != "cpu":
             raise ValueError(
                 "batch_sizes should always be on CPU. Instances of PackedSequence should never be created manually. "
@@ -112,6 +118,8 @@ def pack_padded_sequence(
     Raises:
         RuntimeError: lengths are not sorted, or do not fit
     """
+    if not isinstance(input, Tensor):
+        raise TypeError(f"pack_padded_sequence(): argument 'input' must be Tensor, not {type(input).__name__}")
     lengths = [int(n) for n in lengths]
     x = input.transpose(0, 1) if batch_first else input
     order = None

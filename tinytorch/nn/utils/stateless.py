@@ -24,6 +24,8 @@ def functional_call(
         tensors = parameters_and_buffers
     else:
         several = list(parameters_and_buffers)
+        if not all(isinstance(part, dict) for part in several):
+            raise ValueError("functional_call: expected a dictionary of tensors, or a sequence of dictionaries")
         tensors = {name: t for part in several for name, t in part.items()}
         if len(tensors) != sum(map(len, several)):
             raise ValueError("functional_call: several dictionaries have the same name")

@@ -29,12 +29,13 @@ from ...backends.cpu import lib
 from ...devices import device
 from ...dtypes import dtype
 from ...generator import Generator
-from ...layouts import layout, memory_format
+from ...layouts import layout, memory_format, strided
 from ...tensor import Tensor
 from .kinds import FORMS, keys_of, kind_of
 from .op import NAMESPACES
 
-NUMPYS = re.compile("truth value of an|invalid literal|could not be broadcast together")  # NumPy's errors for arrays
+#: NumPy's errors for arrays.
+NUMPYS = re.compile("truth value of an|invalid literal|could not be broadcast together|could not convert")
 _published: dict[int, tuple[CodeType, FunctionType]] = {}  # by id of the code, which is kept alive
 
 
@@ -70,6 +71,23 @@ def refuse(exc: Exception) -> None:
     written = next(iter(given.values()), None)
     if name.endswith("_") and isinstance(written, Tensor):  # a leaf, say: before the operator sees any argument
         check_inplace(written, name)
+
+
+def refuse_call(exc: Exception, fn, args: tuple, kwargs: dict) -> None:
+    """Raises TypeError where ``exc`` came of ``fn(*args, **kwargs)`` with an argument of the wrong type."""
+    if isinstance(exc, TypeError):
+        return
+    text = None
+    if hasattr(fn, "op"):
+        try:
+            given = inspect.signature(fn).bind(*args, **kwargs).arguments
+        except TypeError as unbound:
+            raise TypeError(f"{fn.__name__}(): {unbound}") from None
+        text = judged(fn, given)
+    if text is None and isinstance(exc, AttributeError):
+        text = asked(exc, {str(place): a for place, a in (*enumerate(args), *kwargs.items())})
+    if text is not None:
+        raise TypeError(f"{fn.__name__}(): {text}") from None
 
 
 def of_functional(fn: FunctionType) -> bool:
@@ -130,6 +148,33 @@ _ASKED = {
     "tensordot.dims": None,
     "normalize.p": None,
     "interpolate.mode": None,
+    "upsample.mode": None,
+    "edge_order": "int",
+    "window_length": "int",
+    "upscale_factor": "int",
+    "downscale_factor": "int",
+    "mvlgamma.p": "int",
+    "unfold_copy.size": "int",
+    "unfold_copy.step": "int",
+    "split_copy.split_size": "_int",
+    "pca_lowrank.q": None,
+    "svd_lowrank.q": None,
+    "output_ratio": None,
+    "hsplit.indices_or_sections": "int | Sequence[_int]",
+    "vsplit.indices_or_sections": "int | Sequence[_int]",
+    "dsplit.indices_or_sections": "int | Sequence[_int]",
+    "Tensor.broadcast_to.size": "_int | Sequence[_int]",
+    "broadcast_to.size": "Sequence[_int]",
+    "local_response_norm.alpha": None,
+    "local_response_norm.beta": None,
+    "local_response_norm.k": None,
+    **{
+        f"nn.functional.{fn}.{name}": None
+        for fn in ("unfold", "fold")
+        for name in ("kernel_size", "dilation", "stride")
+    },
+    "nn.functional.unfold.padding": None,
+    "nn.functional.fold.padding": None,
     "lp_pool1d.norm_type": None,
     "lp_pool2d.norm_type": None,
     "lp_pool3d.norm_type": None,
@@ -149,6 +194,7 @@ _ASKED = {
     "index_put.indices": "Sequence[Tensor]",
     "roll.dims": "_int | Sequence[_int] | None",
     "Tensor.squeeze.dim": "_int | Sequence[_int] | None",
+    "Tensor.squeeze_.dim": "_int | Sequence[_int] | None",
     "squeeze.dim": "int | Sequence[_int] | None",
     "triplet_margin_loss.margin": None,
     "triplet_margin_with_distance_loss.margin": None,
@@ -183,9 +229,10 @@ def parsed(params: str) -> list[inspect.Parameter]:
 def misfit(form: dict, given: dict, names: list[str]) -> str | None:
     """Which of the given arguments does not fit a form of a function whose parameters are ``names``; None if all do."""
     positional = [name for name, (kind, _) in form.items() if kind in (_EITHER, _FIRST)]
+    by_place = all(names.index(name) < len(positional) for name in given)
     for name, a in given.items():
         at = names.index(name)
-        if name not in form and at < len(positional):
+        if by_place or (name not in form and at < len(positional)):
             name = positional[at]
         if name not in form:
             return f"got an unexpected argument '{name}'"
@@ -241,13 +288,15 @@ def _fits(x, kind: str) -> bool:
 
 def _is_number(x) -> bool:
     if isinstance(x, Tensor):
-        return x._h.ndim == 0 and not x.requires_grad
+        return x.ndim == 0 and not x.requires_grad
     return isinstance(x, (int, float, complex)) or _is_numpy_scalar(x)
 
 
 def _is_int(x) -> bool:
     if isinstance(x, (int, Tensor)):
-        return not isinstance(x, bool) if isinstance(x, int) else x._h.numel == 1 and not x.is_floating_point()
+        if isinstance(x, int):
+            return not isinstance(x, bool)
+        return x.layout is strided and x._h.numel == 1 and not (x.is_floating_point() or x.is_complex())
     try:
         return -(1 << 63) <= operator.index(x) < 1 << 63 and type(x).__name__ != "bool"
     except Exception:  # as any method of an argument may raise
@@ -257,7 +306,7 @@ def _is_int(x) -> bool:
 def _is_plain_int(x) -> bool:
     """An integer, or a 0-d tensor of one, but no other object that is an index."""
     if isinstance(x, Tensor):
-        return x._h.ndim == 0 and x.dtype.kind == lib.TT_KIND_INT
+        return x.ndim == 0 and x.dtype.kind == lib.TT_KIND_INT
     return _is_int(x) and (isinstance(x, int) or _is_numpy_scalar(x))
 
 

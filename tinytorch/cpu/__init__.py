@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .backends.cpu import check, ffi, lib
+from ..backends.cpu import check, ffi, lib
 
 __all__ = [
     "empty_cache",

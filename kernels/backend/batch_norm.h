@@ -1,0 +1,18 @@
+/* Normalisation of channels: api/batch_norm.h. */
+#pragma once
+#include "core/tt.h"
+
+/* x, g and out lie as (outer, channels, inner); inner is 1 where channels lie closest together. Of each channel the others
+ * have one number; mean, rstd and sums of the dtype computed in. */
+typedef struct {
+    tt_array *x, *g, *out; /* g: NULL, or the gradient of the result; out is then that of x */
+    tt_array *weight, *bias, *mean, *rstd; /* weight, bias: may be NULL */
+    tt_array *sums; /* (2, channels), or NULL */
+    int64_t outer, channels, inner;
+} tt_batch_norm_work;
+
+typedef struct {
+    tt_array *x, *stats; /* (batch, channels, *), (3, channels) */
+    tt_array *running[2]; /* mean and variance; or NULL */
+    double momentum, eps;
+} tt_batch_statistics_work;

@@ -1,0 +1,34 @@
+/* What the host hands to the kernels of normalisation of channels. Arrays lie as (outer, channels, inner). */
+#pragma once
+#include "cuda/device/args.h"
+
+/* batch_norm: a thread to some elements. The operator: 0 the result, 1 its gradient where statistics are the array's own,
+ * 2 where they are given. The variant: bits 0-2 the logarithm of a thread's elements; */
+#define TT_BATCH_WIDE 8 /* 64-bit arithmetic */
+#define TT_BATCH_LAST 16 /* inner is 1 */
+#define TT_BATCH_WEIGHT 32
+#define TT_BATCH_BIAS 64
+typedef struct {
+    const char *x, *g;
+    char *out;
+    const char *weight, *bias, *mean, *rstd, *sums;
+    int64_t numel, channels, inner, n; /* n: elements of a channel */
+    tt_divider by_inner, by_channels;
+} tt_batch_norm_args;
+
+/* batch_sums: of g and g (x - mean), by the tree of a reduction. The variant: from TT_BATCH_COLUMNS on the log of the
+ * threads that share a row, where inner is 1. parts: [2][channels][blocks] or [2][blocks][channels]. */
+#define TT_BATCH_COLUMNS 5
+typedef struct {
+    const char *g, *x, *mean;
+    char *parts;
+    int64_t channels, inner, n, blocks, tiles;
+} tt_batch_sums_args;
+
+/* batch_running: what follows from mean and variance, a thread to a channel. Variant: 1, there are running statistics. */
+typedef struct {
+    char *stats; /* [3][channels] */
+    char *running_mean, *running_var;
+    int64_t channels;
+    double kept, momentum, eps, freedom; /* kept: 1 - momentum; freedom: n / (n - 1) */
+} tt_batch_running_args;

@@ -1,0 +1,55 @@
+"""Functions of networks that are in the top namespace too, with the parameters of PyTorch's kernels: expressions that
+must give the same with both libraries."""
+
+import pytest
+from compare import assert_same
+
+import tinytorch
+
+# x, y: (2, 3, 4) of floats, y in (0, 1); s: signs; i: lengths; w, b: of three channels; z: zeros to be written.
+EXPRESSIONS = """
+batch_norm(x, w, b, None, None, True, 0.1, 1e-5, True); batch_norm(x, w, None, b, w, False, 0.1, 1e-5, False)
+batch_norm(x, w, b, z, w, training=True, momentum=0.5, eps=1e-3, cudnn_enabled=True).sum() * 0 + z
+instance_norm(x, w, b, None, None, True, 0.1, 1e-5, True); instance_norm(x, None, None, b, w, False, 0.1, 1e-5, True)
+binary_cross_entropy_with_logits(x, y); binary_cross_entropy_with_logits(x, y, y, reduction=0)
+binary_cross_entropy_with_logits(x, y, None, x[0, 0].abs(), 2); kl_div(x, y); kl_div(x, y, 2)
+kl_div(x, x, log_target=True); kl_div(x, y, reduction=0); hinge_embedding_loss(x, s)
+hinge_embedding_loss(x, s, 0.5, 0); margin_ranking_loss(x, y, s)
+margin_ranking_loss(x, y, s, margin=0.3, reduction=2); cosine_embedding_loss(x[0], y[0], s[0, :, 0])
+cosine_embedding_loss(x[0], y[0], s[0, :, 0], 0.2, 0); poisson_nll_loss(x, y, True, False, 1e-8, 1)
+poisson_nll_loss(y, y + 3, False, True, 1e-8, 0); ctc_loss(x.log_softmax(2), i, i, i)
+ctc_loss(x.log_softmax(2), i, i, i, 1, 0); constant_pad_nd(x, (1, 2), 3.5); constant_pad_nd(x, [0, -1, 1, 0])
+grid_sampler(x[None], x[:, :, :2][None], 0, 0, True); grid_sampler(x[None], x[:, :, :2][None], 1, 2, False)
+grid_sampler(x[None], x[:, :, :2][None], 2, 1, False); affine_grid_generator(x[:, :2, :3], (2, 3, 4, 5), False)
+max_pool1d(x, 2); max_pool1d_with_indices(x, 2, 1); max_pool2d(x, 2, 1, 1); max_pool3d(x[None], (1, 2, 2))
+adaptive_max_pool1d(x, 2); bilinear(x, x, x[:, :, :1] @ x[:, :1], b[:2]); threshold(x, 0.1, 20)
+threshold_(x.clone(), 0.1, 20); celu_(x.clone(), 0.5); selu_(x.clone()); rrelu(x, 0.1, 0.3)
+rrelu_(x.clone(), 0.1, 0.3, False); alpha_dropout(x, 0.5, False); alpha_dropout(x, 1.0, True)
+dropout_(x.clone(), 1.0, True); dropout_(x.clone(), 0.5, False); alpha_dropout_(x.clone(), 1.0, True)
+feature_alpha_dropout_(x.clone(), 1.0, True); feature_alpha_dropout(x, 0.5, False); kl_div(x, y, "mean")
+hinge_embedding_loss(x, s, 1.0, "sum"); grid_sampler(x[None], x[:, :, :2][None], "bilinear", 0, True)
+"""
+CASES = [case.strip() for line in EXPRESSIONS.strip().splitlines() for case in line.split(";")]
+
+
+def evaluate(case, torch):
+    x = (torch.arange(24.0) * 7 % 11 / 11 - 0.3).reshape(2, 3, 4)
+    w, b = torch.tensor([0.5, 2.0, 1.5]), torch.tensor([0.1, -0.2, 0.3])
+    names = {"x": x, "y": x.sigmoid(), "s": (x > 0.2).float() * 2 - 1, "w": w, "b": b, "z": torch.zeros(3)}
+    return eval(case, vars(torch) | names | {"i": torch.tensor([2, 1, 1])})
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.filterwarnings("ignore")
+def test_expression(case, torch):
+    results = []
+    for library in (tinytorch, torch):
+        try:
+            results.append(evaluate(case, library))
+        except Exception as exc:
+            results.append(type(exc).__name__)
+    ours, theirs = results
+    if isinstance(theirs, str):
+        assert ours == theirs
+    else:
+        assert_same(ours, theirs, rtol=1e-5, atol=1e-6)
