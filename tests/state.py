@@ -32,6 +32,7 @@ def _paths(variables: dict[str, str]) -> list[str]:
 # Variables of tinytorch's modules, which every test leaves as they were: their values, or what is in them.
 WATCHED = _paths(
     {
+        "amp.autocast_mode": "_caching _defaults",
         "autograd.engine": "afterwards carried nested owned_refcount",
         "backends.cpu": "_kept",
         "backends.cuda.runtime": "_captures _profiled",
@@ -60,13 +61,14 @@ WATCHED = _paths(
 # Those that may grow: what was found or made once is kept.
 KEPT = _paths(
     {
+        "amp.autocast_mode": "_wrapped",
         "autograd.engine": "observers",  # but see below
         "autograd.formulas": "_owners",
         "autograd.modes": "inference_used",
         "autograd.node": "last_write overwrites writers",
         "autograd.views": "_writer_numbers",
         "backends.cuda.cublas": "_handles _plans _workspaces",
-        "backends.cuda.cudnn": "_handles",
+        "backends.cuda.cudnn": "_graphs _handles _retired",
         "backends.cuda.cufft": "_plans",
         "backends.cuda.allocations": "_idle _recorded",
         "backends.cuda.cusolver": "_handles",
@@ -83,6 +85,7 @@ KEPT = _paths(
         "storage": "_alive",
         "warn_once": "told",
         "torch_function": "on_subclass",
+        "wrapper_code": "_stacked",
     }
 )
 

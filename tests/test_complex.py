@@ -1,6 +1,7 @@
 """Complex numbers beside the operators of the table: making, showing and exchanging them, their parts, promotion,
 accuracy, special values, gradients."""
 
+import contextlib
 import pickle
 import warnings
 
@@ -506,19 +507,74 @@ def test_many_elements_in_any_layout():
         np.testing.assert_array_equal(t[index].numpy(), a[::-2])
 
 
-def test_fused_mode_computes_them_at_once():
-    def program(x, z):
-        y = x * 2
-        w = z * y + 1j
-        w.real.mul_(y)
-        return (w.abs() + y).sum(), w
+def elementwise_of(x, z):
+    """Operators of a real and a complex tensor, with views, writes, casts, numbers and reductions among them."""
+    y = x * 2
+    w = ((z * y + z.conj() * 2) * z).sin() / (z + 1)
+    w = w.tanh() + 1j
+    u = w.clone()
+    u.real.mul_(x)
+    u[1] = z[2]
+    u.t().add_(z.t())
+    rows = w.abs().sum(1, keepdim=True)
+    kept = x.clone()
+    kept.copy_(z.real)
+    results = [
+        w,
+        u,
+        w.abs() + y,
+        w == z,
+        w.imag - y,
+        tinytorch.where(x > 0, z, w),
+        w.to(tinytorch.complex128),
+        2 - w / 3,
+    ]
+    results += [w**2, w * rows, w * z.mean(1, keepdim=True), w * (1 + 2j), w.angle(), w.sgn(), -w, w.reciprocal(), kept]
+    results += [
+        w.sum(),
+        w.real.sum(0),
+        z + x.int(),
+        tinytorch.view_as_real(w) * 2,
+        tinytorch.polar(x, x) + w,
+        z.t() * w.t(),
+    ]
+    return [*results, z.expand(2, *z.shape) * w, tinytorch.complex(x, y) * w, w.real.to(tinytorch.complex64) * z]
 
-    x, z = tinytorch.arange(5.0), tinytorch.arange(5.0) * 1j
-    expected = program(x, z)
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("shape", [(3, 4), (70, 91), (3, 0)])
+def test_fused_mode_changes_no_bit(shape, dtype):
+    dtype = getattr(tinytorch, dtype)
+    tinytorch.manual_seed(1)
+    z = tinytorch.randn(*shape, dtype=dtype)
+    x = z.real.clone()
+    expected = elementwise_of(x, z)
     with tinytorch.fuse():
-        found = program(x, z)
-        values = [f.tolist() for f in found]
-    assert values == [e.tolist() for e in expected]
+        found = elementwise_of(x, z)
+        found = [f + 0 if f.dtype is not tinytorch.bool else f for f in found]
+    for f, e in zip(found, expected):
+        e = e + 0 if e.dtype is not tinytorch.bool else e
+        assert f.dtype is e.dtype and f.shape == e.shape
+        assert f.contiguous().numpy().tobytes() == e.contiguous().numpy().tobytes()
+
+
+def test_fused_mode_records_them():
+    z, x = tinytorch.ones(50, 40, dtype=tinytorch.complex64), tinytorch.ones(50, 40)
+    (program,) = tinytorch.fuse.explain(lambda: ((z * x + z.conj()) * z).abs().sum().item()).programs[:1]
+    assert sum(len(kernel.operators) for kernel in program.kernels) >= 5
+
+
+def test_gradients_in_fused_mode_are_the_same():
+    found = []
+    for fused in (False, True):
+        tinytorch.manual_seed(2)
+        z = tinytorch.randn(6, 5, dtype=tinytorch.complex128, requires_grad=True)
+        with tinytorch.fuse() if fused else contextlib.nullcontext():
+            loss = ((z * z.conj()).real.sqrt() + (z.exp() / (z + 2)).abs()).sum()
+            (g,) = tinytorch.autograd.grad(loss, z, create_graph=True)
+            (h,) = tinytorch.autograd.grad((g * g.conj()).real.sum(), z)
+            found.append([v.numpy().tobytes() for v in (loss.detach(), g.detach(), h)])
+    assert found[0] == found[1]
 
 
 PRODUCTS = {

@@ -163,7 +163,8 @@ static char *spread(const worker *w, int slot, int64_t n, int64_t in_group) {
         case 1: SPREAD(uint8_t) break;
         case 2: SPREAD(uint16_t) break;
         case 4: SPREAD(uint32_t) break;
-        default: SPREAD(uint64_t) break;
+        case 8: SPREAD(uint64_t) break;
+        default: SPREAD(tt_complex128) break;
         }
     return to;
 }

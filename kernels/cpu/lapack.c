@@ -4,12 +4,16 @@
  * The matrices are shared out among our threads, and the library uses one for each (openblas.c): so the bits do not
  * depend on the number of threads. */
 #include "cpu/cpu.h"
+#include "cpu/jacobi.h"
 #include "cpu/openblas.h"
+#include "cpu/simd.h"
 #include <complex.h>
 #include <float.h>
 #include <limits.h>
 #include <math.h>
 #include <string.h>
+
+TT_ISA_TABLES(tt_jacobi_table, tt_jacobi_loops)
 
 #define PARALLEL_WORK ((int64_t)1 << 15) /* multiplications, about, that are worth a second thread */
 #define NOT_FINITE (-1)                  /* an `info` */
@@ -116,6 +120,66 @@ static bool ask_for_work(job *j) {
     return true;
 }
 
+static tt_matrix matrix_at(const tt_stack *s, int64_t i) {
+    tt_matrix c = s->first;
+    c.a = (char *)c.a + tt_matrix_of_a(s, i) * s->step_a;
+    for (int r = 0; r < TT_MOST_RESULTS; r++)
+        if (c.out[r]) c.out[r] = (char *)c.out[r] + i * s->steps[r];
+    return c;
+}
+
+static bool is_svd(const job *j) {
+    return j->run == svd_f32 || j->run == svd_f64 || j->run == svdvals_f32 || j->run == svdvals_f64;
+}
+
+/* Few matrices leave most of a long vector empty. */
+static const tt_jacobi_table *table_for(const tt_stack *s) {
+    bool few = s->count <= tt_jacobi_loops[0]->types[s->dtype == TT_F64].lanes;
+    return tt_jacobi_loops[few ? 0 : tt_isa_index];
+}
+
+/* As many matrices at a time as a vector has lanes: Note [Matrices side by side]. */
+static void run_together(void *context, int64_t begin, int64_t end) {
+    job *j = context;
+    tt_stack *s = j->s;
+    bool wide = s->dtype == TT_F64;
+    const tt_jacobi_table *table = table_for(s);
+    int lanes = table->types[wide].lanes, n = s->first.n;
+    bool singular = is_svd(j), vectors = s->first.out[1] != NULL;
+    tt_jacobi w = {.n = n, .upper = s->first.option, .vectors = vectors};
+    if (!(w.room = tt_scratch(TT_JACOBI_ROOM(n, lanes, wide ? 8 : 4) + 64))) {
+        __atomic_store_n(&j->failed, true, __ATOMIC_RELAXED);
+        return;
+    }
+    char *memory = w.room;
+    w.room += (64 - (uintptr_t)memory % 64) % 64;
+    for (int64_t first = begin * lanes; first < end * lanes && first < s->count; first += lanes) {
+        w.count = s->count - first < lanes ? (int)(s->count - first) : lanes;
+        for (int k = 0; k < lanes; k++) {
+            int64_t i = first + (k < w.count ? k : w.count - 1);
+            tt_matrix c = matrix_at(s, i);
+            char part = singular ? 'A' : c.option ? 'U' : 'L';
+            bool finite = wide ? is_finite_f64(c.a, n, n, part) : is_finite_f32(c.a, n, n, part);
+            s->info[i] = finite ? 0 : NOT_FINITE;
+            w.a[k] = c.a;
+            w.values[k] = c.out[singular && vectors];
+            w.u[k] = c.out[0];
+            w.v[k] = c.out[2];
+        }
+        (singular ? table->types[wide].svd : table->types[wide].eigh)(&w);
+        for (int k = 0; k < w.count; k++)
+            if (!s->info[first + k] && !w.done[k]) run_matrices(j, first + k, first + k + 1);
+    }
+    tt_scratch_free(memory);
+}
+
+/* By the matrices' shape alone, so that bits are those of any batch and any machine. */
+static bool goes_together(const job *j) {
+    bool symmetric = j->run == eigh_f32 || j->run == eigh_f64 || j->run == eigvalsh_f32 || j->run == eigvalsh_f64;
+    const tt_matrix *c = &j->s->first;
+    return (symmetric || (is_svd(j) && c->m == c->n)) && c->n >= 2 && c->n <= TT_JACOBI_MOST;
+}
+
 bool tt_cpu_decompose(int decomposition, tt_stack *s) {
     job j = {s, routine_of(decomposition, s->dtype), false};
     int64_t work = (int64_t)s->first.m * s->first.n * at_least_1(s->first.k) + 512;
@@ -123,7 +187,11 @@ bool tt_cpu_decompose(int decomposition, tt_stack *s) {
     int claimed, threads = tt_blas_enter(s->count > grain ? tt_get_num_threads() : 1, &claimed);
     if (!threads) return false;
     bool ok = ask_for_work(&j);
-    if (ok && threads > 1) tt_parallel(s->count, grain, run_matrices, &j);
+    if (ok && goes_together(&j)) {
+        int lanes = table_for(s)->types[s->dtype == TT_F64].lanes;
+        tt_parallel((s->count + lanes - 1) / lanes, threads > 1 ? (grain + lanes - 1) / lanes : s->count, run_together,
+                    &j);
+    } else if (ok && threads > 1) tt_parallel(s->count, grain, run_matrices, &j);
     else if (ok) run_matrices(&j, 0, s->count);
     tt_blas_leave(claimed);
     if (ok && j.failed)

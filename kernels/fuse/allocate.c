@@ -9,7 +9,7 @@
 /* Buffers: by size of the element, so that one that is free can be taken over. */
 typedef struct {
     int64_t next; /* in units of 64 bytes */
-    int free[4][256], num_free[4];
+    int free[5][256], num_free[5]; /* by the logarithm of an element's bytes */
 } arena;
 
 static int units(const tt_kernel *k, const tt_slot *s) {

@@ -152,18 +152,23 @@ static bool take(tt_array **a, tt_array **copy) {
     return *a;
 }
 
-/* Complex numbers are computed at once. */
-static bool has_complex(const tt_array *out, int n, tt_array *const *in) {
-    bool any = tt_is_complex(out->dtype);
-    for (int k = 0; k < n; k++) any |= tt_is_complex(in[k]->dtype);
-    return any;
+/* Complex numbers are recorded on the CPU, by elementwise operators and copies. A Python number that is one, of 16 bytes, has
+ * no place in the trace. */
+static bool leaves_complex(int kind, int n, tt_array *const *in, const tt_array *out) {
+    bool any = tt_is_complex(out->dtype), number = false;
+    for (int k = 0; k < n; k++) {
+        any |= tt_is_complex(in[k]->dtype);
+        number |= is_number(in[k]) && tt_is_complex(in[k]->dtype);
+    }
+    return any && (number || out->storage->device || (kind != TT_NODE_OP && kind != TT_NODE_COPY));
 }
 
 static bool record(int kind, int op, int dtype, tt_array *out, int n, tt_array *const *operands, int ndim,
                    const int64_t *shape, int64_t mask) {
     tt_trace *t = tt_recorder;
     tt_array *in[3], *copies[3] = {NULL, NULL, NULL};
-    if (has_complex(out, n, operands) || tt_is_shared(out->storage) || tt_fuse_running(t) || is_too_deep(ndim, shape))
+    if (leaves_complex(kind, n, operands, out) || tt_is_shared(out->storage) || tt_fuse_running(t) ||
+        is_too_deep(ndim, shape))
         return false;
     int device = out->storage->device;
     tt_lazy *p = tt_lazy_of(out->storage);
@@ -235,7 +240,7 @@ static bool append_alike(tt_trace *t, int op, int64_t dtype, tt_array *out, int 
 
 bool tt_record_alike(int op, int dtype, tt_array *out, int n, tt_array *const *in) {
     tt_trace *t = tt_recorder;
-    if (!tt_is_complex(dtype) && !t->step && !tt_fuse_running(t) &&
+    if (!(tt_is_complex(dtype) && leaves_complex(TT_NODE_OP, n, in, out)) && !t->step && !tt_fuse_running(t) &&
         !(tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_LINES)) {
         tt_trace_lock(t);
         bool ok = append_alike(t, op, dtype, out, n, in);

@@ -4,9 +4,9 @@
    taken off in two parts by fma).  The polynomials are our own minimax fits (Remez exchange,
    then each coefficient in turn rounded to float32 and the rest refitted).
 
-   Far below the smallest number the result must not pass through denormals, which cost an Intel CPU
-   a hundred cycles each, to become 0. So arguments are clamped where n is -159: shifted into the
-   exponent of 2^32, that is the number 0.
+   Below half of the smallest number the result must not pass through denormals, which cost an Intel
+   CPU a hundred cycles each, to become 0. So such arguments are taken to where n is -159: shifted
+   into the exponent of 2^32, that is the number 0.
 
    Selects keep a NaN operand by testing for what is to be replaced, so that a NaN, for which
    every comparison is false, passes through. */
@@ -19,6 +19,7 @@
 #define TT_LN2_HIGH_F32 0.693147182f
 #define TT_LN2_LOW_F32 (-1.90465421e-9f)
 #define TT_EXP_ZERO_F32 (-110.2f) /* -159 ln2, about */
+#define TT_EXP_NONE_F32 (-104.0f) /* its exponential is below 2^-150 */
 
 /* Adding 1.5 * 2^23 rounds |x| < 2^22 to an integer and leaves it in the low bits: the sum's
    bits shifted left by 23 are that integer in the place of an exponent. */
@@ -59,7 +60,7 @@ TT_FN float tt_exp_near_f32(float r) {
 
 TT_FN float tt_exp_f32(float x) {
     float t, r;
-    x = x < TT_EXP_ZERO_F32 ? TT_EXP_ZERO_F32 : x;
+    x = x < TT_EXP_NONE_F32 ? TT_EXP_ZERO_F32 : x;
     x = x > 89.0f ? 89.0f : x;
     t = tt_fma_f32(x, TT_LOG2E_F32, TT_ROUND_F32);
     r = tt_fma_f32(t - TT_ROUND_F32, -TT_LN2_HIGH_F32, x);
@@ -70,7 +71,7 @@ TT_FN float tt_exp_f32(float x) {
 /* The fraction r = x - n is exact here; 2^r = 1 + r q(r), |r| <= 1/2. */
 TT_FN float tt_exp2_f32(float x) {
     float t, r, q;
-    x = x < -159.0f ? -159.0f : x;
+    x = x < -150.0f ? -159.0f : x;
     x = x > 128.0f ? 128.0f : x;
     t = x + TT_ROUND_F32;
     r = x - (t - TT_ROUND_F32);

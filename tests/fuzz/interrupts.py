@@ -94,7 +94,7 @@ def child(name, every):
     with Striker() as counting:
         step()
     gc.collect()
-    clean, before, lost = modes(), tt.cpu.memory_allocated(), 0
+    clean, before, lost = modes(), tt.cpu.memory_allocated(), []
     gc.disable()
     for at in range(1, counting.count + 1, every):
         seen, place = struck(at)
@@ -109,14 +109,14 @@ def child(name, every):
             break
         if tt.cpu.memory_allocated() != before:
             gc.collect()
-            lost += tt.cpu.memory_allocated() != before
+            lost += [f"{at} ({place})"] if tt.cpu.memory_allocated() != before else []
             before = tt.cpu.memory_allocated()
         if strikes % 20 == 0 and step() != wanted:
             told.append(f"{at} ({place}): the next run gives another result")
     if step() != wanted:
         told.append("the last run gives another result")
-    summary = {"bytecodes": counting.count, "strikes": strikes, "early": early, "lost": lost}
-    print(json.dumps(summary | {"wrong": told, "unraisable": unraisable}))
+    summary = {"bytecodes": counting.count, "strikes": strikes, "early": early, "lost": len(lost)}
+    print(json.dumps(summary | {"wrong": told, "places": lost, "unraisable": unraisable}))
 
 
 def main(arguments=None):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tinytorch as tt
 from tinytorch.autograd.node import Port
+from tinytorch.backends._cpu import lib
 from tinytorch.ops.declare import NAMESPACES
 
 SHAPES = [(4, 4), (5, 3), (3, 5), (1, 1), (2, 3, 4, 2), (3, 2, 6), (60, 50), (0, 3, 3), (2, 0, 3), (2, 3, 0), (0, 0)]
@@ -165,6 +166,73 @@ def test_same_bits_for_any_number_of_threads_and_in_any_batch(name):
     alone = arrays(ALL[name](tt.tensor(a[77])))
     for x, y in zip(results[0], alone):
         np.testing.assert_array_equal(x[77] if x.ndim > y.ndim else x, y)
+
+
+def small_matrices(n, dtype):
+    """All kinds of them, and the size of each."""
+    rng = np.random.default_rng(n)
+    a = rng.standard_normal((37, n, n))
+    large = 1e30 if dtype == "float32" else 1e300
+    a[0], a[1], a[2], a[3], a[4] = 0, np.eye(n), 1, a[3] * large, a[4] / large
+    a[5], a[6] = np.diag(np.arange(n)[::-1]), np.outer(a[6, 0], a[6, 0])
+    a[7] = np.diag(10.0 ** -np.arange(n)) + 1e-3 * (np.indices((n, n)).sum(0) == n - 1)
+    a = ((a + a.swapaxes(1, 2)) if n % 2 else a).astype(dtype)
+    return a, np.abs(a).max((1, 2), keepdims=True) + (a == 0).all((1, 2), keepdims=True)
+
+
+def on_every_instruction_set(function, a):
+    """The results, whose bits are the same on all."""
+    before, results = lib.tt_isa_name(), []
+    for isa in ("baseline", "avx2", "avx512"):
+        if lib.tt_set_isa(isa.encode()) == 0:
+            results.append(arrays(function(tt.tensor(a))))
+    lib.tt_set_isa(before)
+    for other in results[1:]:
+        for x, y in zip(results[0], other):
+            np.testing.assert_array_equal(x, y)
+    return results[0]
+
+
+small = pytest.mark.parametrize(
+    "n, dtype, epsilon",
+    [(n, *of) for n in (2, 3, 7, 16, 17) for of in (("float32", 2.0**-24), ("float64", 2.0**-53))],
+)
+
+
+@small
+def test_eigh_of_many_small_matrices(n, dtype, epsilon):
+    """Up to 16 rows go side by side (Note [Matrices side by side]). One that is not finite disturbs no other."""
+    a, scale = small_matrices(n, dtype)
+    a = np.tril(a) + np.tril(a, -1).swapaxes(1, 2)
+    found = on_every_instruction_set(tt.linalg.eigh, a)
+    if n <= 16:
+        np.testing.assert_array_equal(tt.linalg.eigvalsh(tt.tensor(a)).numpy(), found[0])
+    values, vectors = (x.astype("float64") for x in found)
+    tolerance = 8 * n * epsilon
+    assert (np.diff(values) >= 0).all()
+    np.testing.assert_allclose(vectors.swapaxes(1, 2) @ vectors, np.broadcast_to(np.eye(n), a.shape), atol=tolerance)
+    np.testing.assert_allclose(a / scale @ vectors, vectors * (values[:, None] / scale), atol=tolerance)
+    a[9, n - 1, 0] = np.nan
+    with pytest.raises(tt.linalg.LinAlgError, match="Batch element 9"):
+        tt.linalg.eigh(tt.tensor(a))
+
+
+@small
+def test_svd_of_many_small_matrices(n, dtype, epsilon):
+    """Likewise; those of which a singular value is 0 are LAPACK's."""
+    a, scale = small_matrices(n, dtype)
+    found = on_every_instruction_set(tt.linalg.svd, a)
+    u, values, v = (x.astype("float64") for x in found)
+    tolerance = 8 * n * epsilon
+    assert (values >= 0).all() and (np.diff(values) <= 0).all()
+    for q in (u, v):
+        np.testing.assert_allclose(q.swapaxes(1, 2) @ q, np.broadcast_to(np.eye(n), a.shape), atol=tolerance)
+    np.testing.assert_allclose(u * (values[:, None] / scale) @ v, a / scale, atol=tolerance)
+    alone = tt.linalg.svdvals(tt.tensor(a)).numpy() / scale[..., 0]
+    np.testing.assert_allclose(alone, values / scale[..., 0], atol=tolerance)
+    a[9, n - 1, 0] = np.nan
+    with pytest.raises(tt.linalg.LinAlgError, match="Batch element 9"):
+        tt.linalg.svd(tt.tensor(a))
 
 
 @every

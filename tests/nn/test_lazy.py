@@ -1,5 +1,5 @@
-"""Layers whose shapes the first input tells, SyncBatchNorm and the adaptive softmax: programs that must say the same
-with PyTorch and with tinytorch. A program is a function of the library."""
+"""Layers whose shapes the first input tells, SyncBatchNorm, fusion, the adaptive softmax: programs that must say the
+same with PyTorch and with tinytorch. A program is a function of the library."""
 
 import copy
 import functools
@@ -175,6 +175,37 @@ def adaptive_softmax(torch):
         [outcome(lambda c=c: make(8, 20, c)) for c in bad],
         [outcome(lambda i=i: layer(*i)) for i in inputs],
     ]
+
+
+@program
+def fused_with_batch_norm(torch):
+    nn, utils = torch.nn, torch.nn.utils
+    seen = []
+    layers = (
+        (nn.Conv2d(2, 3, 2), nn.BatchNorm2d(3), (1, 2, 4, 4), utils.fuse_conv_bn_eval),
+        (nn.Conv1d(2, 3, 2, bias=False), nn.BatchNorm1d(3, affine=False), (2, 2, 5), utils.fuse_conv_bn_eval),
+        (
+            nn.ConvTranspose2d(2, 3, 2),
+            nn.BatchNorm2d(3),
+            (1, 2, 4, 4),
+            lambda c, b: utils.fuse_conv_bn_eval(c, b, True),
+        ),
+        (nn.Linear(4, 3), nn.BatchNorm1d(3), (2, 4), utils.fuse_linear_bn_eval),
+        (nn.Linear(4, 3, bias=False), nn.BatchNorm1d(1), (2, 4), utils.fuse_linear_bn_eval),
+    )
+    for layer, norm, shape, fuse in layers:
+        with torch.no_grad():
+            for k, p in enumerate((*layer.parameters(), *norm.parameters(), norm.running_mean, norm.running_var)):
+                p.copy_(((torch.arange(p.numel()) + k) % 5 / 5 + 0.1).reshape(p.shape))
+        x = (torch.arange(math.prod(shape)) % 7 / 7).reshape(shape)
+        seen.append(outcome(lambda f=fuse, a=layer, b=norm: f(a, b)))
+        made = fuse(layer.eval(), norm.eval())
+        seen += [repr(made), made.weight.requires_grad, made.bias.requires_grad, made is layer]
+        seen.append([round(v, 3) for v in made(x).flatten().tolist()])
+    still = nn.BatchNorm1d(3, track_running_stats=False).eval()
+    seen.append(outcome(lambda: utils.fuse_linear_bn_eval(nn.Linear(4, 3).eval(), still)))
+    seen.append(outcome(lambda: utils.fuse_linear_bn_eval(nn.Linear(4, 2).eval(), nn.BatchNorm1d(3).eval())))
+    return seen
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

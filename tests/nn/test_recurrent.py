@@ -54,6 +54,25 @@ def test_packed_sequences(torch, name, both, lengths):
         assert_same(a, e, name, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.parametrize("name", ["RNN", "LSTM", "GRU"])
+def test_more_sequences_than_a_task_has_rows(torch, name):
+    """Of several lengths, so that each step has other rows in common with the one before; and hidden numbers of
+    several tasks."""
+    lengths = [1 + k % 3 for k in range(300)]
+    found = []
+    for m in (torch, tt):
+        net = getattr(m.nn, name)(3, 130, bidirectional=True).double()
+        for p in net.parameters():
+            p.data = m.from_numpy(floats(*p.shape, seed=p.numel()) / 16)
+        x = m.from_numpy(floats(3, 300, 3)).requires_grad_()
+        packed = m.nn.utils.rnn.pack_padded_sequence(x, lengths, enforce_sorted=False)
+        out = m.nn.utils.rnn.pad_packed_sequence(net(packed)[0])[0]
+        (out * out).sum().backward()
+        found.append([t.detach().numpy() for t in (out, x.grad, *(p.grad for p in net.parameters()))])
+    for a, b in zip(found[1], found[0]):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-11)
+
+
 @pytest.mark.parametrize("mode", [contextlib.nullcontext, tt.fuse], ids=["eager", "fused"])
 @pytest.mark.parametrize("name", LAYERS)
 def test_second_derivatives(name, mode):

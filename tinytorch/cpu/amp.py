@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import warnings
 
-from .. import amp
+from ..amp import autocast_mode, grad_scaler
 from ..dtypes import bfloat16
 
 __all__ = ["GradScaler", "autocast"]
 
 
-class autocast(amp.autocast):
+class autocast(autocast_mode.autocast):
     """Deprecated: ``amp.autocast("cpu", ...)``. Follows ``torch.cpu.amp.autocast``."""
 
     def __init__(self, enabled: bool = True, dtype=bfloat16, cache_enabled: bool = True):
@@ -18,7 +18,7 @@ class autocast(amp.autocast):
         super().__init__("cpu", dtype, enabled, cache_enabled)
 
 
-class GradScaler(amp.GradScaler):
+class GradScaler(grad_scaler.GradScaler):
     """Deprecated: ``amp.GradScaler("cpu", ...)``. Follows ``torch.cpu.amp.GradScaler``."""
 
     def __init__(

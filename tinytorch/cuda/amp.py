@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import warnings
 
-from .. import amp
+from ..amp import autocast_mode, grad_scaler
 from ..dtypes import float16
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
 
 
-class autocast(amp.autocast):
+class autocast(autocast_mode.autocast):
     """Deprecated: ``amp.autocast("cuda", ...)``. Follows ``torch.cuda.amp.autocast``."""
 
     def __init__(self, enabled: bool = True, dtype=float16, cache_enabled: bool = True):
@@ -18,7 +18,7 @@ class autocast(amp.autocast):
         super().__init__("cuda", dtype, enabled, cache_enabled)
 
 
-class GradScaler(amp.GradScaler):
+class GradScaler(grad_scaler.GradScaler):
     """Deprecated: ``amp.GradScaler("cuda", ...)``. Follows ``torch.cuda.amp.GradScaler``."""
 
     def __init__(
@@ -36,13 +36,13 @@ class GradScaler(amp.GradScaler):
 def custom_fwd(fwd=None, *, cast_inputs=None):
     """Deprecated: ``amp.custom_fwd(device_type="cuda", ...)``. Follows ``torch.cuda.amp.custom_fwd``."""
     _warn("custom_fwd")
-    return amp.custom_fwd(fwd, device_type="cuda", cast_inputs=cast_inputs)
+    return autocast_mode.custom_fwd(fwd, device_type="cuda", cast_inputs=cast_inputs)
 
 
 def custom_bwd(bwd):
     """Deprecated: ``amp.custom_bwd(device_type="cuda")``. Follows ``torch.cuda.amp.custom_bwd``."""
     _warn("custom_bwd")
-    return amp.custom_bwd(bwd, device_type="cuda")
+    return autocast_mode.custom_bwd(bwd, device_type="cuda")
 
 
 def _warn(name: str) -> None:

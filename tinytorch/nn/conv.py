@@ -123,7 +123,7 @@ class _Convolution(_ConvNd):
         if self.padding_mode != "zeros":
             input, padding = F.pad(input, self._sides(), mode=self.padding_mode), 0
         convolve = (F.conv1d, F.conv2d, F.conv3d)[self.dimensions - 1]
-        return convolve(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+        return convolve(input, *self._weights(), self.stride, padding, self.dilation, self.groups)
 
 
 class Conv1d(_Convolution):
@@ -202,7 +202,7 @@ class _TransposedConvolution(_ConvNd):
         convolve = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[self.dimensions - 1]
         output_padding = self._output_padding(input, output_size)
         how = self.stride, self.padding, output_padding, self.groups, self.dilation
-        return convolve(input, self.weight, self.bias, *how)
+        return convolve(input, *self._weights(), *how)
 
 
 class ConvTranspose1d(_TransposedConvolution):

@@ -73,6 +73,7 @@ from . import (
     solve,
     sort,
     sparse,
+    sparse_convert,
     sparse_embedding,
     sparse_functions,
     sparse_math,

@@ -71,6 +71,8 @@ def integers(op: str, name: str, value, n: int) -> tuple[int, ...]:
     """A number for all ``n`` dimensions, or one for each. TypeError, and RuntimeError for another number of them."""
     if type(value) is int:
         return (value,) * n
+    if type(value) is tuple and len(value) == n and set(map(type, value)) == {int}:
+        return value
     values = tuple(value) if isinstance(value, (tuple, list)) else (value,)
     for v in values:
         if isinstance(v, (str, bytes)) or not hasattr(v, "__index__"):

@@ -18,7 +18,6 @@ elements: code that knows nothing of sparse tensors finds a shape that does not 
 
 from __future__ import annotations
 
-import math
 import re
 from types import FunctionType
 
@@ -26,12 +25,12 @@ from ..backends.cpu import lib
 from ..backends.native import owned_result
 from ..dtypes import Size, int64
 from ..layouts import layout as _layout
-from ..layouts import sparse_coo, sparse_csr, strided
+from ..layouts import sparse_coo, sparse_csr
 from ..tensor import Tensor
 from ..torch_function import DisableTorchFunctionSubclass, _disabled_torch_function_impl, on_subclass
 from .create import as_tensor, zeros
 from .declare import function, ints, method, refuse_call
-from .join import cat, stack
+from .join import stack
 from .ranges import arange
 
 RULES: dict[str, object] = {}  # what public functions and methods do with sparse arguments, by name
@@ -443,80 +442,6 @@ def dense_dim(self) -> int:
     return self._entries.ndim - 1 if isinstance(self, SparseTensor) else self.ndim
 
 
-@method
-def to_dense(self, dtype=None, *, masked_grad=None):
-    """A dense tensor of these elements; a dense tensor itself. Follows ``torch.Tensor.to_dense``.
-
-    Args:
-        dtype: the dtype of the result
-        masked_grad: taken as in PyTorch; places without values never get gradients
-    Returns:
-        A dense tensor.
-    """
-    if not isinstance(self, SparseTensor):
-        return self if dtype is None else self.to(dtype)
-    s = _coo(self)
-    sparse = s._size[: s._places.shape[0]]
-    out = added_up(_flat(s._places, sparse), s._entries, math.prod(sparse)).reshape(s._size)
-    return out if dtype is None else out.to(dtype)
-
-
-@method
-def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
-    """The elements that are not 0, and their places. Follows ``torch.Tensor.to_sparse``.
-
-    Args:
-        sparse_dim: how many dimensions are sparse: the first ones; all unless given
-        layout: ``sparse_coo`` (None) or ``sparse_csr``
-        blocksize: of layouts that are not there
-        dense_dim: the same
-    Returns:
-        A sparse tensor.
-    Raises:
-        RuntimeError: there are fewer dimensions
-        NotImplementedError: ``blocksize`` or ``dense_dim`` is given
-    """
-    if blocksize is not None or dense_dim is not None:
-        raise NotImplementedError("to_sparse: not implemented for blocks, nor for stacks of matrices")
-    if isinstance(sparse_dim, _layout):
-        sparse_dim, layout = None, sparse_dim
-    if layout is sparse_csr:
-        return to_sparse_csr(self)
-    if layout is strided:
-        return to_dense(self)
-    if isinstance(self, SparseTensor):
-        return _coo(self)
-    count = self.ndim if sparse_dim is None else sparse_dim
-    if not 0 < count <= max(self.ndim, 1):
-        raise RuntimeError(f"to_sparse: requested {count} sparse dimensions of a tensor of {self.ndim}")
-    there = self.detach() != 0
-    for _ in range(self.ndim - count):
-        there = there.any(-1)
-    places = there.nonzero().t()
-    return coo(places, self[tuple(places.unbind(0))], self.shape, True)
-
-
-@method
-def to_sparse_csr(self, dense_dim=None):
-    """The values of a matrix that are not 0, by rows. Follows ``torch.Tensor.to_sparse_csr``.
-
-    Args:
-        dense_dim: how many of the last dimensions are dense: none
-    Returns:
-        A tensor of the layout ``sparse_csr``.
-    Raises:
-        NotImplementedError: of other than two dimensions, or with dense ones
-    """
-    if isinstance(self, SparseTensor) and self._layout is sparse_csr:
-        return self
-    if self.ndim != 2 or dense_dim or (isinstance(self, SparseTensor) and self._entries.ndim > 1):
-        raise NotImplementedError("to_sparse_csr: implemented for matrices alone")
-    s = coalesce(self if isinstance(self, SparseTensor) else to_sparse(self))
-    rows, cols = s._places.unbind(0)
-    ends = rows.bincount(minlength=s._size[0]).cumsum(0)
-    return _made(sparse_csr, (cat((ends.new_zeros(1), ends)), cols), s._entries, s._size, True)
-
-
 for _fn in (
     coalesce,
     is_coalesced,
@@ -526,8 +451,5 @@ for _fn in (
     col_indices,
     sparse_dim,
     dense_dim,
-    to_dense,
-    to_sparse,
-    to_sparse_csr,
 ):
     RULES[_fn.__name__] = _fn

@@ -23,9 +23,8 @@ from .sparse import (
     coo,
     like,
     rule,
-    to_dense,
-    to_sparse_csr,
 )
+from .sparse_convert import to_dense, to_sparse_csr
 from .sparse_members import transpose
 
 

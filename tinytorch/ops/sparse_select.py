@@ -21,9 +21,8 @@ from .sparse import (
     like,
     rule,
     sparse_coo_tensor,
-    to_dense,
-    to_sparse,
 )
+from .sparse_convert import to_dense, to_sparse
 from .sparse_math import _dots, _row_numbers
 
 

@@ -5,9 +5,12 @@ typedef MASK OF(mask) __attribute__((vector_size(BYTES)));
 #define vec OF(vector)
 #define LANES ((int)(BYTES / sizeof(T)))
 
-/* LANES vectors as a matrix, transposed: blocks of half the size change places, then those within them. */
+/* LANES vectors as a matrix, transposed: blocks of half the size change places, then those within them. `lanes` has, for each
+ * size, which lanes the first and the second vector of a pair get from both. */
 #ifdef __clang__
-INLINE void OF(transpose)(vec *v) {
+static void OF(find_lanes)(OF(mask) * lanes) { (void)lanes; }
+INLINE void OF(transpose)(vec *v, const OF(mask) * lanes) {
+    (void)lanes;
     for (int i = 0; i < LANES; i++)
         for (int j = 0; j < i; j++) {
             T other = v[i][j];
@@ -16,35 +19,41 @@ INLINE void OF(transpose)(vec *v) {
         }
 }
 #else
-INLINE void OF(transpose)(vec *v) {
-#pragma GCC unroll 4
-    for (int half = LANES / 2; half; half /= 2) {
-        OF(mask) first, second;
-#pragma GCC unroll 16
+static void OF(find_lanes)(OF(mask) * lanes) {
+    for (int half = LANES / 2; half; half /= 2, lanes += 2)
         for (int k = 0; k < LANES; k++) {
-            first[k] = k & half ? LANES + k - half : k;
-            second[k] = k & half ? LANES + k : k + half;
+            lanes[0][k] = k & half ? LANES + k - half : k;
+            lanes[1][k] = k & half ? LANES + k : k + half;
         }
+}
+INLINE void OF(transpose)(vec *v, const OF(mask) * lanes) {
+#pragma GCC unroll 4
+    for (int half = LANES / 2; half; half /= 2, lanes += 2)
 #pragma GCC unroll 16
         for (int i = 0; i < LANES; i++)
             if (!(i & half)) {
                 vec a = v[i], b = v[i + half];
-                v[i] = __builtin_shuffle(a, b, first);
-                v[i + half] = __builtin_shuffle(a, b, second);
+                v[i] = __builtin_shuffle(a, b, lanes[0]);
+                v[i + half] = __builtin_shuffle(a, b, lanes[1]);
             }
-    }
 }
 #endif
 
 /* The rows' parts as vectors, `count` numbers of `parts` parts each; 0 for those that rows do not have. */
 static void OF(load)(const tt_fft_rows *w, int64_t count, int parts, vec *to) {
     int64_t have = w->count_in < count ? w->count_in : count, k = 0, all = have * parts;
+    OF(mask) lanes[8];
+    OF(find_lanes)(lanes);
+    int64_t ahead = LANES * ((intptr_t)w->in[1] - (intptr_t)w->in[0]); /* the rows after these */
     if (w->stride_in == parts * (int64_t)sizeof(T))
         for (; k + LANES <= all; k += LANES) {
             vec v[LANES];
 #pragma GCC unroll 16
-            for (int r = 0; r < LANES; r++) v[r] = *(const OF(anywhere) *)((const T *)w->in[r] + k);
-            OF(transpose)(v);
+            for (int r = 0; r < LANES; r++) {
+                v[r] = *(const OF(anywhere) *)((const T *)w->in[r] + k);
+                __builtin_prefetch((const char *)((uintptr_t)w->in[r] + (uintptr_t)(ahead + k * (int64_t)sizeof(T))));
+            }
+            OF(transpose)(v, lanes);
 #pragma GCC unroll 16
             for (int r = 0; r < LANES; r++) to[k + r] = v[r];
         }
@@ -56,12 +65,14 @@ static void OF(load)(const tt_fft_rows *w, int64_t count, int parts, vec *to) {
 
 static void OF(store)(const tt_fft_rows *w, int parts, const vec *from) {
     int64_t k = 0, all = w->count_out * parts;
+    OF(mask) lanes[8];
+    OF(find_lanes)(lanes);
     if (w->stride_out == parts * (int64_t)sizeof(T))
         for (; k + LANES <= all; k += LANES) {
             vec v[LANES];
 #pragma GCC unroll 16
             for (int r = 0; r < LANES; r++) v[r] = from[k + r];
-            OF(transpose)(v);
+            OF(transpose)(v, lanes);
 #pragma GCC unroll 16
             for (int r = 0; r < LANES; r++)
                 if (r < w->rows) *(OF(anywhere) *)((T *)w->out[r] + k) = v[r];

@@ -231,12 +231,12 @@ static TT_DEVICE int singular_values(const TT_ARGS &p, T *room, R *found, int *o
     }
     __syncthreads();
     if (rank < cols) {
-        for (int e = threadIdx.x; e < m * rank; e += blockDim.x) a[e] = q[e];
+        factor(q, m, rank, factors);
         __syncthreads();
-        factor(a, m, rank, factors);
+        for (int i = threadIdx.x; i < rank; i += blockDim.x) found[i] = real_of(q[i * (m + 1)]); /* 1 or -1 */
         __syncthreads();
-        set_q(a, m, rank, factors, q, cols);
-        for (int e = threadIdx.x; e < m * rank; e += blockDim.x) q[e] = scaled(q[e], real_of(a[e / m * (m + 1)]));
+        become_q(q, m, rank, factors, cols);
+        for (int e = threadIdx.x; e < m * rank; e += blockDim.x) q[e] = scaled(q[e], found[e / m]);
         __syncthreads();
     }
     T *const to_u = (T *)(p.u + blockIdx.x * p.step_u), *const to_v = (T *)(p.v + blockIdx.x * p.step_v);

@@ -58,9 +58,16 @@ static TT_DEVICE void factor(T *a, int m, int n, T *factors) {
     }
 }
 
-/* The first `cols` columns of the product of k reflectors; a and q have m rows. */
-static TT_DEVICE void set_q(const T *a, int m, int k, const T *factors, T *q, int cols) {
-    for (int e = threadIdx.x; e < m * cols; e += blockDim.x) q[e] = number(e % m == e / m ? 1 : 0);
+/* The first `cols` columns of the product of k reflectors of a, in its place, which has room for them. */
+static TT_DEVICE void become_q(T *a, int m, int k, const T *factors, int cols) {
+    for (int e = m * k + threadIdx.x; e < m * cols; e += blockDim.x) a[e] = number(e % m == e / m ? 1 : 0);
     __syncthreads();
-    for (int i = k - 1; i >= 0; i--) reflect(a, m, i, factors[i], q, i, cols);
+    for (int i = k - 1; i >= 0; i--) {
+        const T tau = factors[i];
+        reflect(a, m, i, tau, a, i + 1, cols);
+        T *const x = a + i * m;
+        for (int r = threadIdx.x; r < m; r += blockDim.x)
+            x[r] = r < i ? number(0) : r == i ? number(1) - tau : number(0) - tau * x[r];
+        __syncthreads();
+    }
 }

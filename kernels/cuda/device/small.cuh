@@ -250,9 +250,9 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
         EACH_COLUMN(j, 0, n) EACH_ROW(i, 0, p.cols) c[i + j * p.cols] = i <= j && i < k ? a[i + j * m] : number(0);
     }
 #if TASK == TT_SMALL_QR
-    T *const q = a + m * n;
-    set_q(a, m, k, factors, q, p.cols);
-    write(b, q, m * p.cols);
+    __syncthreads();
+    become_q(a, m, k, factors, p.cols);
+    write(b, a, m * p.cols);
 #endif
 #endif
     if (threadIdx.x == 0) p.info[blockIdx.x] = info;

@@ -297,7 +297,7 @@ static bool lu_solve(job *j) {
 }
 
 /* Of what fits into a block's shared memory without its inverse; as tt_cuda_decompose_small. */
-static int inv_small(const job *j, matrices x, int *pivots) {
+static int inv_small(job *j, matrices x, int *pivots) {
     tt_stack lu = *j->s, system = *j->s;
     lu.first.out[0] = lu.first.a;
     lu.first.out[1] = pivots;
@@ -310,7 +310,9 @@ static int inv_small(const job *j, matrices x, int *pivots) {
     system.first.b_cols = x.cols;
     system.step_b = x.step;
     system.info = j->spare;
-    return set_identity(j, x) ? tt_cuda_decompose_small(TT_DECOMPOSE_lu_solve, &system) : -1;
+    if (!set_identity(j, x)) return -1;
+    done = tt_cuda_decompose_small(TT_DECOMPOSE_lu_solve, &system);
+    return done ? done : solve(j, operand_a(j), pivots, x, 0, NULL) ? 1 : -1;
 }
 
 static bool inv(job *j) {

@@ -127,7 +127,9 @@ int tt_cuda_decompose_small(int decomposition, const tt_stack *s) {
     case TT_DECOMPOSE_inv: return launch(s, TT_SMALL_INV, &p, 2 * numel, 1);
     case TT_DECOMPOSE_solve_triangular: return triangle(s);
     case TT_DECOMPOSE_geqrf: return launch(s, TT_SMALL_GEQRF, &p, numel, 1);
-    case TT_DECOMPOSE_qr: p.cols = cols; return launch(s, TT_SMALL_QR, &p, numel + (int64_t)c->m * cols, 1);
+    case TT_DECOMPOSE_qr:
+        p.cols = cols;
+        return launch(s, TT_SMALL_QR, &p, cols > c->n ? (int64_t)c->m * cols : numel, 1);
     case TT_DECOMPOSE_qr_r:
         p.cols = c->k;
         p.c = c->out[0];
