@@ -298,7 +298,9 @@ def test_long_scans(gpu, shape):
     compare(lambda x: (x.cumsum(dim), *x.cummax(dim), x.flip(dim).cumsum(dim), x.logcumsumexp(dim)), x)
     compare(lambda x: x.cumsum(dim), x.half() / 8)
     if len(shape) == 1:
-        compare(lambda x: (x.cumprod(0), x.double().logcumsumexp(0)), 1 + x / 1000)
+        compare(lambda x: x.cumprod(0), 1 + x / 1000)
+        y = x.double() / 1000  # whose exponentials and logarithms are those of the device's own library
+        np.testing.assert_allclose(y.to("cuda").logcumsumexp(0).cpu(), y.logcumsumexp(0), rtol=1e-12)
         compare(lambda x: tinytorch.complex(x, -x).cumsum(0), x)
 
 

@@ -63,6 +63,9 @@ LAYERS = (
         (S(T(2, 3), 0.5, False), S(T(2, 3), 0.0, True), S(T(2, 3), p=1.0)),
         call=functional("dropout"),
     ),
+    # As they are in evaluation, which has no random numbers: tests/nn/test_modules.py has the others.
+    Op("F.alpha_dropout", (S(T(3, 4)), S(T(3, 4), 0.0, True)), call=functional("alpha_dropout")),
+    Op("F.feature_alpha_dropout", (S(T(2, 3, 4)),), call=functional("feature_alpha_dropout")),
     fn(
         "layer_norm",
         (
