@@ -6,14 +6,14 @@ import pathlib
 import sys
 from importlib.util import find_spec
 
-from . import cpu, cuda_images, fuse, markdown, overhead, profiler, report
+from . import cpu, cuda_layers, fuse, markdown, overhead, profiler, report
 
 RESULTS = pathlib.Path(__file__).parent / "results"
 SUITES = {
     "overhead": overhead.SUITE,
     "cpu": cpu.SUITE,
     "fuse": fuse.SUITE,
-    "cuda": cuda_images.SUITE,
+    "cuda": cuda_layers.SUITE,
     "profiler": profiler.SUITE,
 }
 

@@ -4,13 +4,9 @@ import functools
 
 import numpy as np
 
-from .cuda import SUITE
+from .cuda import SUITE, normal
 
 BATCH, CHANNELS, SIDE = 32, 64, 112
-
-
-def _normal(*shape, seed=0):
-    return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
 
 
 def _image(name, function, result, shape=(BATCH, CHANNELS, SIDE, SIDE), dtype="float32", last=False, more=()):
@@ -27,7 +23,7 @@ def _image(name, function, result, shape=(BATCH, CHANNELS, SIDE, SIDE), dtype="f
     )
     def make(side):
         form = side.torch.channels_last if last else side.torch.contiguous_format
-        x, upstream = (side.tensor(_normal(*s), dtype).contiguous(memory_format=form) for s in (shape, result))
+        x, upstream = (side.tensor(normal(*s), dtype).contiguous(memory_format=form) for s in (shape, result))
         others = [side.tensor(data, dtype) for data in more]
         return functools.partial(
             side.vjp(lambda x: function(side.torch, x, *others)), upstream, x.detach().requires_grad_()
@@ -58,7 +54,7 @@ for _dtype, _last in (("float32", False), ("float32", True), ("bfloat16", False)
         "batch_norm in training",
         lambda torch, x, w, b: torch.nn.functional.batch_norm(x, None, None, w, b, training=True),
         _half(SIDE),
-        more=(_normal(CHANNELS), _normal(CHANNELS, seed=1)),
+        more=(normal(CHANNELS), normal(CHANNELS, seed=1)),
     )
 _image(
     "grid_sample bilinear",
