@@ -33,12 +33,14 @@ OTHER_NAMES = {
     "diagonal_scatter": {("AsStridedScatterBackward0", "DiagonalScatterBackward0")},
     "diff": {("CloneBackward0", "CopyBackwards")},  # n=0
     "div": {("DivBackward0", "DivBackward2")},  # rounding_mode=None
+    "frobenius_norm": {("LinalgVectorNormBackward0", "NormBackward1")},
     "hardshrink": {("MaskedFillBackward0", "HardshrinkBackward0")},
     "index_fill": {("IndexFillBackward0", "IndexFillBackward1")},  # a 0-d tensor
     "index_reduce": {("ScatterReduceBackward0", "IndexReduceBackward0")},
     "matmul": {("MmBackward0", "DotBackward0"), ("MmBackward0", "MvBackward0")},  # one operator for all products
     "mean": {("MeanBackward0", "MeanBackward1")},  # dim=()
     "nan_to_num": {("WhereBackward0", "NanToNumBackward0")},
+    "norm_except_dim": {("LinalgVectorNormBackward0", "NormBackward0")},
     "rad2deg": {("MulBackward0", "Rad2DegBackward0")},
     "reshape": {("ViewBackward0", "ReshapeAliasBackward0")},
     "rot90": {("FlipBackward0", "Rot90Backward0")},

@@ -44,7 +44,7 @@ _dropout = gives_two(lib.tt_dropout)
 
 
 def _dropout_formula(g, mask, scale):
-    return _masked_scale(mask, g, scale) if mask.dtype is bool_ else g * mask
+    return g * (mask.to(g.dtype) * scale if mask.dtype is bool_ else mask)  # of one name, whatever the mask
 
 
 def _dropout_first_order(g, mask, scale):

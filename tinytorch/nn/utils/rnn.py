@@ -200,6 +200,7 @@ def pad_sequence(
     Args:
         padding_value: stands behind the ends, or with ``padding_side`` "left" before the beginnings
     Raises:
+        TypeError: one is no tensor
         RuntimeError: there are none, or their other sizes differ
     """
     if not isinstance(sequences, Iterable):
@@ -211,6 +212,9 @@ def pad_sequence(
         raise RuntimeError("received an empty list of sequences")
     if padding_side not in ("left", "right"):
         raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
+    for i, x in enumerate(sequences):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"pad_sequence: expected Tensor as element {i} of sequences, but got {type(x).__name__}")
     longest, rest = max(len(x) for x in sequences), sequences[0].shape[1:]
 
     def padded(x):
