@@ -17,8 +17,10 @@ enum { TT_UPDATE_FLAGS(TT_UPDATE_FLAG_ENUM) };
 #define TT_UPDATE_RULES(X)                                                                                             \
     X(sgd, "SGD", 0)                                                                                                   \
     X(adam, "Adam", 3)                                                                                                 \
-    X(rmsprop, "RMSprop", 1) X(adagrad, "Adagrad", 1) X(adadelta, "Adadelta", 3) X(adamax, "Adamax", 3)                \
-        X(asgd, "ASGD", 1) X(nadam, "NAdam", 3) X(radam, "RAdam", 3) X(rprop, "Rprop", 3)
+    X(rmsprop, "RMSprop", 1)                                                                                           \
+    X(adagrad, "Adagrad", 1)                                                                                           \
+    X(adadelta, "Adadelta", 3)                                                                                         \
+    X(adamax, "Adamax", 3) X(asgd, "ASGD", 1) X(nadam, "NAdam", 3) X(radam, "RAdam", 3) X(rprop, "Rprop", 3)
 #define TT_UPDATE_RULE_ENUM(name, title, states) TT_RULE_##name,
 enum { TT_UPDATE_RULES(TT_UPDATE_RULE_ENUM) TT_NUM_RULES };
 

@@ -110,7 +110,8 @@ typedef uint32_t state;
 #define TT_OWN ((state)1 << (8 * sizeof(state) - 2)) /* the tile's own count */
 #define TT_SUM ((state)2 << (8 * sizeof(state) - 2)) /* with those of all tiles before it */
 
-extern "C" __global__ void __launch_bounds__(TT_THREADS, 768 / TT_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
+extern "C" __global__ void __launch_bounds__(TT_THREADS, 768 / TT_THREADS)
+    tt_kernel(const __grid_constant__ TT_ARGS p) {
     TT_DYNAMIC_SHARED(
         room); /* of the sorted tile; before that [TT_WARPS][256], how many of a digit a warp has seen, then
                               * how many the warps before it */

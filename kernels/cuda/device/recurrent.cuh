@@ -49,8 +49,8 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
     *y = n + z * (before - n);
 #endif
 #else
-    const number sum = (p.g ? ((const number *)p.g)[at] : (number)0) +
-                       (row < p.shared ? ((const number *)p.product)[at] : (number)0);
+    const number sum =
+        (p.g ? ((const number *)p.g)[at] : (number)0) + (row < p.shared ? ((const number *)p.product)[at] : (number)0);
     number *const of_x = (number *)p.of_x + row * TT_GATES * h + k;
 #if TT_KIND == 0
     *of_x = sum * (1 - *y * *y);

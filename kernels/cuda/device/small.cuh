@@ -143,7 +143,8 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
     TT_DYNAMIC_SHARED(room);
     __shared__ int pivots[TT_CUDA_THREADS];
     const int m = p.m, n = p.n, k = m < n ? m : n;
-    T *const a = (T *)room, *const b = (T *)(p.b + blockIdx.x * p.step_b), *const c = (T *)(p.c + blockIdx.x * p.step_c);
+    T *const a = (T *)room, *const b = (T *)(p.b + blockIdx.x * p.step_b),
+             *const c = (T *)(p.c + blockIdx.x * p.step_c);
     int info = 0;
 #if TASK == TT_SMALL_LU_SOLVE || TASK == TT_SMALL_TRIANGLE
     int64_t at = 0, rest = blockIdx.x;

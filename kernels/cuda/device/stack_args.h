@@ -13,7 +13,8 @@
 #define TT_STACK_PERMUTATION 9 /* to: that as a matrix, P^T */
 #define TT_STACK_GATHER 10 /* to: from, with these rows */
 #define TT_STACK_IN_ORDER 8 /* places: pivots that exchange nothing */
-#define TT_STACK_EIGENVECTORS 7 /* to: complex vectors, from real and imaginary parts as LAPACK packs them; values: theirs */
+#define TT_STACK_EIGENVECTORS                                                                                          \
+    7 /* to: complex vectors, from real and imaginary parts as LAPACK packs them; values: theirs */
 /* What is copied: all, or a triangle, or ones on the diagonal. TT_PART_ADJOINT: of the adjoint of `from`. */
 enum { TT_PART_ALL, TT_PART_UPPER, TT_PART_LOWER, TT_PART_IDENTITY, TT_PART_ADJOINT = 4 };
 
@@ -46,19 +47,19 @@ typedef struct {
 /* small: matrices that a thread block has in shared memory. Variant: the task, and TT_SMALL_LANES times the logarithm of how
  * many threads share a column */
 #define TT_SMALL_LANES 16
-#define TT_SMALL_CHOLESKY 0         /* b: the factor of b, option 1: the upper one */
+#define TT_SMALL_CHOLESKY 0 /* b: the factor of b, option 1: the upper one */
 #define TT_SMALL_CHOLESKY_INVERSE 1 /* b: the inverse of the matrix that has the factor b */
-#define TT_SMALL_LU 2               /* b (m x n): the factors of b, with pivots; option 1: in order */
-#define TT_SMALL_LU_SOLVE 3         /* b (n x cols): the solution, from a and pivots; options as lu_solve's */
-#define TT_SMALL_INV 4              /* b: the inverse of a */
-#define TT_SMALL_TRIANGLE 5         /* b (m x cols): the solution of a system with a; the sum of these: */
+#define TT_SMALL_LU 2 /* b (m x n): the factors of b, with pivots; option 1: in order */
+#define TT_SMALL_LU_SOLVE 3 /* b (n x cols): the solution, from a and pivots; options as lu_solve's */
+#define TT_SMALL_INV 4 /* b: the inverse of a */
+#define TT_SMALL_TRIANGLE 5 /* b (m x cols): the solution of a system with a; the sum of these: */
 #define TT_SMALL_UPPER 1
 #define TT_SMALL_RIGHT 2
 #define TT_SMALL_UNIT 4
 #define TT_SMALL_TRANSPOSED 8
-#define TT_SMALL_GEQRF 6            /* b (m x n): R and reflectors of b, c: their factors */
-#define TT_SMALL_QR 7               /* b: Q (m x cols), c: R (cols x n) of a (m x n) */
-#define TT_SMALL_QR_R 8             /* c: R (k x n) of a */
+#define TT_SMALL_GEQRF 6 /* b (m x n): R and reflectors of b, c: their factors */
+#define TT_SMALL_QR 7 /* b: Q (m x cols), c: R (cols x n) of a (m x n) */
+#define TT_SMALL_QR_R 8 /* c: R (k x n) of a */
 typedef struct {
     char *a, *b, *c;
     int32_t *pivots, *info;

@@ -29,7 +29,9 @@ static TT_DEVICE R most_of_lanes(R x) {
     return x;
 }
 /* x of that lane of the team. */
-static TT_DEVICE R lane_of(R x, int lane) { return __shfl_sync(~0u, x, (int)threadIdx.x % WARP / LANES * LANES + lane); }
+static TT_DEVICE R lane_of(R x, int lane) {
+    return __shfl_sync(~0u, x, (int)threadIdx.x % WARP / LANES * LANES + lane);
+}
 #if TT_IS_COMPLEX(TT_D0)
 static TT_DEVICE T lane_of(T z, int lane) { return number(lane_of(z.re, lane), lane_of(z.im, lane)); }
 #endif

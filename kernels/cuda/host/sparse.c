@@ -31,7 +31,8 @@ static bool product(const tt_sparse_work *w, tt_radix_sort *sort) {
 
 bool tt_cuda_sparse_product(const tt_sparse_work *w) {
     int64_t rows = w->a->shape[0];
-    int bits = rows > 2 ? 64 - __builtin_clzll((uint64_t)(rows - 1)) : 1; /* sorted even if there is one row: numbered */
+    int bits =
+        rows > 2 ? 64 - __builtin_clzll((uint64_t)(rows - 1)) : 1; /* sorted even if there is one row: numbered */
     tt_radix_sort sort = {.n = 0};
     if (!w->a->numel) return true;
     if (tt_fill_now(w->a, TT_KIND_FLOAT, 0, 0) < 0) return false;
