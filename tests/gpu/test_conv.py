@@ -226,7 +226,7 @@ def test_settings_have_types():
 
 def test_benchmark_takes_the_fastest(gpu, monkeypatch):
     if settings.version() is None:
-        pytest.skip("cuDNN is not installed")
+        pytest.skip("needs a GPU, and cuDNN")
     monkeypatch.setattr(settings, "benchmark", True)
     x, w = tt.randn(4, 16, 28, 28, device="cuda"), tt.randn(16, 16, 3, 3, device="cuda")
     want = F.conv2d(x.cpu(), w.cpu())
