@@ -246,28 +246,32 @@ def unbroadcast(g: Tensor, shape, dtype, device) -> Tensor:
     return g if g.dtype is dtype and g.device is device else g.to(device, dtype)
 
 
+_accumulating = threading.RLock()  # C adds without the GIL: two threads would lose a sum
+
+
 def accumulate(node: AccumulateGrad, g: Tensor, create_graph: bool) -> None:
     """Adds ``g`` to the leaf's gradient. A fresh ``g`` in the leaf's layout becomes it; one that others may see, or
     in another layout, is copied."""
     t = node.ref()
     if t is None:
         return
-    old = t._grad
-    if old is None:
-        fresh = create_graph or getrefcount(g) <= owned_refcount and g._h.storage.refs == 1
-        if fresh and g._h.flags & t._h.flags & _CONTIGUOUS:
-            t._grad = g
+    with _accumulating:
+        old = t._grad
+        if old is None:
+            fresh = create_graph or getrefcount(g) <= owned_refcount and g._h.storage.refs == 1
+            if fresh and g._h.flags & t._h.flags & _CONTIGUOUS:
+                t._grad = g
+            else:
+                t._grad = in_layout_of(t, g, fresh)
+        elif create_graph:
+            t._grad = old + g
         else:
-            t._grad = in_layout_of(t, g, fresh)
-    elif create_graph:
-        t._grad = old + g
-    else:
-        try:
-            old.add_(g)
-        except RuntimeError:
-            if old.layout is g.layout:
-                raise
-            t._grad = old + g if old.layout is strided else g + old  # one of them is sparse
+            try:
+                old.add_(g)
+            except RuntimeError:
+                if old.layout is g.layout:
+                    raise
+                t._grad = old + g if old.layout is strided else g + old  # one of them is sparse
     if node.post_accumulate:
         for hook in list(node.post_accumulate.values()):
             if hook(t) is not None:
