@@ -4,7 +4,7 @@ A module ``torch.a.b`` is, of these, the first there is:
 
 - tinytorch.a.b, if tinytorch shows it, with the further names of stand_ins/a/b;
 - what paths.py says about an old path;
-- stand_ins/a/b.
+- stand_ins/a/b, or the module b that the one at a shows.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def find(name: str) -> types.ModuleType | None:
     if name == "torch":
         return torch
     rest = name.removeprefix("torch.")
-    module = shown(rest) or along(rest) or stand_in(rest)
+    module = shown(rest) or along(rest) or stand_in(rest) or part_of_another(rest)
     if module is not None:
         explain_missing(module, name, below)
     return module
@@ -131,6 +131,13 @@ def stand_in(rest: str) -> types.ModuleType | None:
     module = importlib.import_module(name)
     module.__dict__.setdefault("__path__", [])  # a package: what is missing below it is asked of this finder
     return module
+
+
+def part_of_another(rest: str) -> types.ModuleType | None:
+    """A module that another one shows as its own: ``backends.cudnn``."""
+    above, _, name = rest.rpartition(".")
+    found = vars(find(f"torch.{above}") or types).get(name) if above else None
+    return found if isinstance(found, types.ModuleType) else None
 
 
 def module_of(name: str, doc: str | None = None) -> types.ModuleType:
