@@ -61,6 +61,7 @@ WATCHED = _paths(
 # Those that may grow: what was found or made once is kept.
 KEPT = _paths(
     {
+        "autograd.engine": "_accumulating",  # of a child after a fork
         "amp.autocast_mode": "_wrapped",
         "autograd.engine": "observers",  # but see below
         "autograd.formulas": "_owners",
