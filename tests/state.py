@@ -61,9 +61,8 @@ WATCHED = _paths(
 # Those that may grow: what was found or made once is kept.
 KEPT = _paths(
     {
-        "autograd.engine": "_accumulating",  # of a child after a fork
         "amp.autocast_mode": "_wrapped",
-        "autograd.engine": "observers",  # but see below
+        "autograd.engine": "_accumulating observers",  # of a child after a fork; but see below
         "autograd.formulas": "_owners",
         "autograd.modes": "inference_used",
         "autograd.node": "last_write overwrites writers",
