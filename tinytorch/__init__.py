@@ -148,7 +148,8 @@ __all__ = [
     "set_autocast_cache_enabled", "set_autocast_dtype", "set_default_device", "set_default_dtype",
     "set_default_tensor_type", "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_grad_enabled",
     "set_num_threads", "set_printoptions", "short", "signal", "sparse", "sparse_coo", "sparse_csr", "special",
-    "storage", "strided", "testing", "typename", "uint8", "use_deterministic_algorithms", "utils", *_TYPES, *ops.FUNCTIONS,
+    "storage", "strided", "testing", "typename", "uint8", "use_deterministic_algorithms", "utils",
+    *_TYPES, *ops.FUNCTIONS,
 ]  # fmt: skip
 
 

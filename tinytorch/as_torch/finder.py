@@ -81,6 +81,8 @@ def shown(rest: str) -> types.ModuleType | None:
     if first not in tinytorch.__all__ and first not in SHOWN:
         return None
     name = f"tinytorch.{rest}"
+    if name in sys.modules:
+        return sys.modules[name]
     try:
         found = importlib.util.find_spec(name)
     except ModuleNotFoundError:  # what is above it is no package

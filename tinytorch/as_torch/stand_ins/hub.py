@@ -31,8 +31,19 @@ except ImportError:  # then a bar that shows nothing
         close = set_description = set_postfix = update
 
 
-__all__ = ["HASH_REGEX", "download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir",
-           "_get_torch_home", "tqdm", "urlparse"]  # fmt: skip
+__all__ = [
+    "HASH_REGEX",
+    "download_url_to_file",
+    "get_dir",
+    "help",
+    "list",
+    "load",
+    "load_state_dict_from_url",
+    "set_dir",
+    "_get_torch_home",
+    "tqdm",
+    "urlparse",
+]
 
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
 _dir: str | None = None
@@ -51,8 +62,9 @@ load, list, help = _refuse("load"), _refuse("list"), _refuse("help")
 download_url_to_file = _refuse("download_url_to_file")
 
 
-def load_state_dict_from_url(url, model_dir=None, map_location=None, progress=True, check_hash=False, file_name=None,
-                             weights_only=False):  # fmt: skip
+def load_state_dict_from_url(
+    url, model_dir=None, map_location=None, progress=True, check_hash=False, file_name=None, weights_only=False
+):
     """RuntimeError: tinytorch downloads nothing."""
     raise RuntimeError(f"hub.load_state_dict_from_url: tinytorch downloads nothing ({url}); load a file by torch.load")
 
