@@ -46,7 +46,12 @@ __all__ = [
 ]
 
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
-_dir: str | None = None
+
+
+class _Chosen:
+    """``dir``: the folder that was set."""
+
+    dir: str | None = None
 
 
 def _refuse(name: str):
@@ -77,10 +82,9 @@ def _get_torch_home() -> str:
 
 def get_dir() -> str:
     """Where PyTorch keeps what it downloads."""
-    return _dir or os.path.join(_get_torch_home(), "hub")
+    return _Chosen.dir or os.path.join(_get_torch_home(), "hub")
 
 
 def set_dir(d: str) -> None:
     """What ``get_dir`` gives from now on."""
-    global _dir
-    _dir = os.path.expanduser(d)
+    _Chosen.dir = os.path.expanduser(d)
