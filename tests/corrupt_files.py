@@ -92,7 +92,7 @@ PYTORCH = (  # a tensor of four floats, with an attribute
 def parts(file: bytes) -> tuple:
     """The pickle of an archive, and its storages."""
     archive = Reader(io.BytesIO(file))
-    return archive.read("data.pkl"), [archive.read(f"data/{k}") for k in range(len(archive.members) - 1)]
+    return archive.read("data.pkl"), [archive.read(n) for n in archive.members if n.startswith("data/")]
 
 
 def originals() -> list:

@@ -41,6 +41,7 @@ WATCHED = _paths(
         "devices": "_default",
         "dtypes": "_default",
         "generator": "default_generator",
+        "locations": "_registry",
         "multiprocessing": "_strategy",
         "nn.hooks": "GLOBAL REGISTRATION",
         "nn.utils.parametrize": "_cache _contexts",
@@ -51,10 +52,10 @@ WATCHED = _paths(
         "profiler.scopes": "_inside",
         "profiler.session": "_lock _open",
         "safe_names": "_allowed",
-        "serialization": "_load_endianness _mmap_flags",
         "torch_function": "_all_off _off modes",
         "utils.checkpoint": "_groups _settings",
         "utils.selective": "_entered _open _originals",
+        "utils.serialization": "_load _save",
         "utils.data.workers": "_info",
     }
 )
