@@ -49,9 +49,9 @@ class ArchiveStorages(Storages):
     def __call__(self, reference) -> UntypedStorage | TypedStorage:
         kind = None
         match reference:
-            case ("storage", int(number), str(where)):  # tinytorch's until version 0.2
+            case (str(word), int(number), str(where)) if word == "storage":  # tinytorch's until version 0.2
                 key = str(int(number))
-            case ("storage", StorageType() as kind, str(key), str(where), int()):
+            case (str(word), StorageType() as kind, str(key), str(where), int()) if word == "storage":
                 pass
             case _:
                 raise pickle.UnpicklingError("load: the file refers to something that save() does not write")
@@ -89,11 +89,11 @@ class LegacyStorages(Storages):
 
     def __call__(self, reference):
         match reference:
-            case ("module", of, *_):  # with its source code, which is not compared
+            case (str(word), of, *_) if word == "module":  # with its source code, which is not compared
                 return of
-            case ("storage", StorageType() as kind, str(key), str(where), int(numel), None):
+            case (str(word), StorageType() as kind, str(key), str(where), int(numel), None) if word == "storage":
                 pass
-            case ("storage", StorageType(), str(), str(), int(), tuple()):
+            case (str(word), StorageType(), str(), str(), int(), tuple()) if word == "storage":
                 raise pickle.UnpicklingError("load: the file is of a PyTorch before 0.4, where storages share memory")
             case _:
                 raise pickle.UnpicklingError("load: the file refers to something that save() does not write")
@@ -127,10 +127,10 @@ def load_legacy(content: bytes, storages: LegacyStorages, unpickle):
     if content[257:262] == b"ustar":
         raise RuntimeError("load: the file is of a PyTorch before 0.2, in the legacy .tar format, which is not read")
     magic, at = unpickle(content, 0, None)
-    if magic != MAGIC:
+    if type(magic) is not int or magic != MAGIC:
         raise RuntimeError("load: this is not a file that save() wrote: Invalid magic number; corrupt file?")
     version, at = unpickle(content, at, None)
-    if version != PROTOCOL:
+    if type(version) is not int or version != PROTOCOL:
         raise RuntimeError(f"load: Invalid protocol version: {str(version):.20}")
     _, at = unpickle(content, at, None)  # the machine that wrote it
     found, at = unpickle(content, at, storages)

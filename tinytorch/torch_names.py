@@ -53,9 +53,9 @@ def rebuild_tensor_of(storage, offset, size, stride, requires_grad, hooks, of, m
     """``torch._utils._rebuild_tensor_v3``. The metadata tell of a tensor that is conjugated or negated when it is read:
     here it is a copy."""
     made = rebuild(Tensor, storage.untyped(), of, tuple(size), stride, offset, False)
-    if metadata and metadata.get("conj"):
+    if metadata and metadata.get("conj") is True:
         made = made.conj()
-    if metadata and metadata.get("neg"):
+    if metadata and metadata.get("neg") is True:
         made = -made
     if requires_grad:
         make_leaf(made)
