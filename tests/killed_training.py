@@ -25,8 +25,9 @@ class Run:
         tt.manual_seed(1)
         random.seed(2)
         self.net = nn.Sequential(
-            nn.Linear(8, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Dropout(0.3), nn.Linear(32, 32), nn.GELU(), nn.Linear(32, 1)
-        )
+            nn.Linear(8, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Dropout(0.3), nn.Linear(32, 32), nn.GELU(),
+            nn.Linear(32, 1),
+        )  # fmt: skip
         self.average = tt.optim.swa_utils.AveragedModel(self.net)
         self.optimizer = tt.optim.AdamW(self.net.parameters(), lr=0.01, amsgrad=True)
         self.schedule = tt.optim.lr_scheduler.CosineAnnealingWarmRestarts(self.optimizer, 50)

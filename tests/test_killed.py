@@ -1,4 +1,4 @@
-"""A training run that is killed at any moment, and goes on from its checkpoint, ends with the bits of one that is not."""
+"""A training run that is killed at any moment and goes on from its checkpoint ends with the bits of one that is not."""
 
 import os
 import pathlib
