@@ -54,8 +54,10 @@ WATCHED = _paths(
         "serialization": "_load_endianness _mmap_flags",
         "torch_function": "_all_off _off modes",
         "utils.checkpoint": "_groups _settings",
+        "utils.data._utils.blocks": "outgoing",
+        "utils.data._utils.collate": "default_collate_fn_map",
+        "utils.data._utils.worker": "_worker_info",
         "utils.selective": "_entered _open _originals",
-        "utils.data.workers": "_info",
     }
 )
 # Those that may grow: what was found or made once is kept.
@@ -85,6 +87,8 @@ KEPT = _paths(
         "storage": "_alive",
         "warn_once": "told",
         "torch_function": "on_subclass",
+        "utils.data._utils.blocks": "_received",
+        "utils.data._utils.channel": "ends",
         "wrapper_code": "_stacked",
     }
 )
