@@ -54,9 +54,11 @@ WATCHED = _paths(
         "safe_names": "_allowed",
         "torch_function": "_all_off _off modes",
         "utils.checkpoint": "_groups _settings",
+        "utils.data._utils.blocks": "outgoing",
+        "utils.data._utils.collate": "default_collate_fn_map",
+        "utils.data._utils.worker": "_worker_info",
         "utils.selective": "_entered _open _originals",
         "utils.serialization": "_load _save",
-        "utils.data.workers": "_info",
     }
 )
 # Those that may grow: what was found or made once is kept.
@@ -86,6 +88,8 @@ KEPT = _paths(
         "storage": "_alive",
         "warn_once": "told",
         "torch_function": "on_subclass",
+        "utils.data._utils.blocks": "_received",
+        "utils.data._utils.channel": "ends",
         "wrapper_code": "_stacked",
     }
 )

@@ -162,3 +162,27 @@ def test_what_backward_wants_is_kept_in_page_locked_memory():
         out.square().mean().backward()
         assert [p.grad.tolist() for p in net.parameters()] == expected and held > 0
         kept.clear()
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_batches_of_workers_are_pinned(persistent):
+    data = tt.utils.data.TensorDataset(tt.arange(40.0).reshape(20, 2), tt.arange(20))
+    loader = tt.utils.data.DataLoader(data, batch_size=3, num_workers=1, pin_memory=True, persistent_workers=persistent)
+    for _ in range(2):
+        got = []
+        for x, y in loader:
+            assert x.is_pinned() and y.is_pinned()
+            on_device = x.to("cuda", non_blocking=True)
+            assert (on_device[:, 0].cpu() == 2 * y).all()
+            got += y.tolist()
+        assert got == list(range(20))
+    loader = tt.utils.data.DataLoader([Unpinnable()], num_workers=1, pin_memory=True, collate_fn=lambda batch: batch[0])
+    with pytest.raises(KeyError, match="Caught KeyError in pin memory thread"):
+        list(loader)
+
+
+class Unpinnable:
+    """At the top, for pickle."""
+
+    def pin_memory(self):
+        raise KeyError("never")
