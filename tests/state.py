@@ -62,7 +62,7 @@ WATCHED = _paths(
 KEPT = _paths(
     {
         "amp.autocast_mode": "_wrapped",
-        "autograd.engine": "observers",  # but see below
+        "autograd.engine": "_accumulating observers",  # of a child after a fork; but see below
         "autograd.formulas": "_owners",
         "autograd.modes": "inference_used",
         "autograd.node": "last_write overwrites writers",
