@@ -95,6 +95,7 @@ from .storage import TypedStorage as TypedStorage
 from .storage import UntypedStorage as UntypedStorage
 from .tensor import Tensor as Tensor
 from . import profiler as profiler
+from . import testing as testing
 from .fuse import _Callable
 from .ops.typed import TensorType as _TensorType
 

@@ -39,7 +39,7 @@ def one_module_each():
     assert torch.Tensor is tinytorch.Tensor and torch.add is tinytorch.add and torch.profiler is tinytorch.profiler
     import torch.nn.modules.normalization as by_path
 
-    assert by_path.LayerNorm is torch.nn.LayerNorm and by_path is sys.modules["torch.nn.modules.normalization"]
+    assert by_path.LayerNorm is torch.nn.LayerNorm and by_path is sys.modules["tinytorch.nn.modules.normalization"]
     assert torch.nn.__spec__.name == "tinytorch.nn" and torch.nn.__name__ == "tinytorch.nn"
 
 

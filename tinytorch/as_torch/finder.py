@@ -3,7 +3,7 @@
 A module ``torch.a.b`` is, of these, the first there is:
 
 - tinytorch.a.b, if tinytorch shows it, with the further names of stand_ins/a/b;
-- what paths.py says about an old path;
+- the one that paths.py names for its path;
 - stand_ins/a/b, or the module b that the one at a shows.
 """
 
@@ -108,18 +108,8 @@ def below(name: str) -> types.ModuleType | None:
 
 
 def along(rest: str) -> types.ModuleType | None:
-    """The module of an old path: one of tinytorch's, or one whose names are those of several."""
-    if rest not in PATHS:
-        return None
-    homes, renamed = PATHS[rest]
-    homes = [importlib.import_module(f"tinytorch.{home}") for home in homes]
-    if len(homes) == 1 and not renamed:
-        return homes[0]
-    made = module_of(f"torch.{rest}", PATHS[rest].__doc__)
-    for home in reversed(homes):
-        made.__dict__.update({n: v for n, v in vars(home).items() if not n.startswith("__")})
-    made.__dict__.update({new: getattr(made, old) for new, old in renamed.items()})
-    return made
+    """The module of another path."""
+    return importlib.import_module(f"tinytorch.{PATHS[rest]}") if rest in PATHS else None
 
 
 def stand_in(rest: str) -> types.ModuleType | None:
