@@ -26,7 +26,6 @@ from .missing import explain_missing, no_module
 from .paths import PATHS
 
 VERSION = "2.13.0"  # of PyTorch, which tinytorch follows
-LAZY = ("profiler", "testing")  # imported when they are first asked for
 SHOWN = ("_C", "return_types", "serialization", "storage", "types")  # beside those of tinytorch.__all__
 
 
@@ -147,7 +146,7 @@ torch = module_of("torch", tinytorch.__doc__)
 
 def fill() -> None:
     """Puts tinytorch's names into ``torch``, and the further names of stand_ins/ where they belong."""
-    torch.__dict__.update({name: getattr(tinytorch, name) for name in tinytorch.__all__ if name not in LAZY})
+    torch.__dict__.update({name: value for name, value in vars(tinytorch).items() if name in tinytorch.__all__})
     add(torch, stand_ins)
     for module in pkgutil.walk_packages(stand_ins.__path__, stand_ins.__name__ + "."):
         rest = module.name.removeprefix(stand_ins.__name__ + ".")
