@@ -6,7 +6,7 @@ import pathlib
 import sys
 from importlib.util import find_spec
 
-from . import cpu, cuda_layers, fuse, markdown, overhead, profiler, report
+from . import cpu, cuda_layers, fuse, markdown, overhead, profiler, report, train_data
 
 RESULTS = pathlib.Path(__file__).parent / "results"
 SUITES = {
@@ -14,6 +14,7 @@ SUITES = {
     "cpu": cpu.SUITE,
     "fuse": fuse.SUITE,
     "cuda": cuda_layers.SUITE,
+    "data": train_data.SUITE,
     "profiler": profiler.SUITE,
 }
 

@@ -503,3 +503,26 @@ def test_options():
         iter(loader(num_workers=1, prefetch_factor=0))
     with pytest.raises(NotImplementedError):
         __import__("pickle").dumps(iter(loader()))
+
+
+def interrupting(i):
+    if i == 2:
+        os.kill(os.getppid(), signal.SIGINT)
+        time.sleep(0.2)
+
+
+@needs_proc
+def test_ctrl_c_where_it_is_caught(clean):
+    dataset = Numbers(4, interrupting)
+    loader = DataLoader(dataset, 1, num_workers=1, persistent_workers=True)
+    got = []
+    with pytest.raises(KeyboardInterrupt):
+        for batch in loader:
+            got.append(batch[1].item())
+    assert got == [0, 1]
+    process = loader._iterator._workers[0]
+    assert not process.is_alive()
+    with pytest.raises(KeyboardInterrupt):
+        list(loader)  # with another worker
+    assert loader._iterator._workers[0].pid != process.pid
+    del batch, loader, process

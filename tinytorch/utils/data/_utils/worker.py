@@ -64,7 +64,10 @@ class ExceptionWrapper:
             exception = self.exc_type(message=text) if named else self.exc_type(text)
         except Exception:
             raise RuntimeError(text) from None
-        raise exception
+        try:
+            raise exception
+        finally:
+            del exception  # else its traceback would hold it, and the loader, until the garbage collector comes
 
 
 @dataclass(frozen=True)
