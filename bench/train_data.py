@@ -1,12 +1,11 @@
-"""DataLoader with 2 workers: what an item costs. A call is an epoch, workers started and ended."""
+"""Batches from a DataLoader with 2 workers: what an item costs. A call is an epoch, workers started and ended."""
 
-from .suite import Row, Suite
-from .timing import apart
+import functools
 
 WORKERS = 2
 
 
-def _images(torch, n, *shape):
+def _images(torch, n, shape):
     """A dataset whose samples are an image, with a little arithmetic, and a number."""
 
     class Images(torch.utils.data.Dataset):
@@ -35,37 +34,38 @@ def _texts(torch, n):
     return Texts()
 
 
-def _epoch(torch, dataset, batch_size, **options):
-    """A call that goes through all batches, and looks at each."""
-    loader = torch.utils.data.DataLoader(dataset, batch_size, num_workers=WORKERS, **options)
+def _table(torch, n):
+    """A table of images, of which batches are rows."""
+    return torch.utils.data.TensorDataset(torch.rand(n, 28, 28), torch.arange(n))
+
+
+def _epoch(make, items, batch_size, options, side):
+    """A call that goes through all batches, looks at each, and tells how many there were."""
+    torch = side.torch
+    loader = torch.utils.data.DataLoader(make(torch, items), batch_size, num_workers=WORKERS, **options)
 
     def epoch():
+        seen = 0
         for batch in loader:
             for part in batch.values() if isinstance(batch, dict) else batch:
                 part[0]
+            seen += 1
+        return torch.tensor(float(seen))
 
     return epoch
 
 
-def _row(name, items, dataset, batch_size, **options):
-    def make(torch):
-        return _epoch(torch, dataset(torch), batch_size, **options)
+def add_rows(suite):
+    """Adds the rows to a suite of training steps on the CPU."""
 
-    return Row(f"DataLoader, {name}, an item", make, target=1.0, per=items, forks=True)
+    def row(name, make, items, batch_size, **options):
+        details = {"device": "cpu", "sides": ("eager", "torch"), "target": 1.0, "per": items, "forks": True}
+        epoch = functools.partial(_epoch, make, items, batch_size, options)
+        suite.row(f"DataLoader, 2 workers, {name}, an item", **details)(epoch)
 
-
-ROWS = [
-    _row("3 x 32 x 32, batch 64", 6400, lambda torch: _images(torch, 6400, 3, 32, 32), 64, shuffle=True),
-    _row("the same, persistent", 6400, lambda torch: _images(torch, 6400, 3, 32, 32), 64, persistent_workers=True),
-    _row("3 x 224 x 224, batch 32", 320, lambda torch: _images(torch, 320, 3, 224, 224), 32),
-    _row("dictionaries, batch 16", 1600, lambda torch: _texts(torch, 1600), 16),
-    _row(
-        "table of 28 x 28, batch 64",
-        6400,
-        lambda torch: torch.utils.data.TensorDataset(torch.rand(6400, 28, 28), torch.arange(6400)),
-        64,
-        shuffle=True,
-    ),
-]
-
-SUITE = Suite("DataLoader with 2 workers, seconds an item", measure=apart, rounds=8, rows=ROWS)
+    small = functools.partial(_images, shape=(3, 32, 32))
+    row("3 x 32 x 32, batch 64", small, 6400, 64, shuffle=True)
+    row("3 x 32 x 32, batch 64, persistent", small, 6400, 64, shuffle=True, persistent_workers=True)
+    row("3 x 224 x 224, batch 32", functools.partial(_images, shape=(3, 224, 224)), 320, 32)
+    row("dictionaries, batch 16", _texts, 1600, 16)
+    row("table of 28 x 28, batch 64", _table, 6400, 64, shuffle=True)
