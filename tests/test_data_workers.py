@@ -409,7 +409,7 @@ PROGRAM = """
         def __len__(self):
             return 10**6
         def __getitem__(self, i):
-            time.sleep(0.01)
+            time.sleep({item})
             return tt.full((2000,), i)
 
     batches = iter(DataLoader(Numbers(), 2, num_workers=2, persistent_workers={persistent}))
@@ -432,17 +432,27 @@ def is_there(pid):
     "act, given, status",
     [
         ("time.sleep(60)", signal.SIGKILL, -signal.SIGKILL),
+        ("time.sleep(60)", signal.SIGKILL, -signal.SIGKILL),
         ("time.sleep(60)", signal.SIGTERM, -signal.SIGTERM),
         ("for x in batches: pass", signal.SIGINT, -signal.SIGINT),
         ("sys.exit(3)", None, 3),
         ("raise ValueError", None, 1),
         ("if not os.fork(): time.sleep(3); os._exit(0)\ntime.sleep(60)", signal.SIGKILL, -signal.SIGKILL),
     ],
-    ids=["SIGKILL", "SIGTERM", "SIGINT", "exit", "raise", "SIGKILL with a child of its own"],
+    ids=[
+        "SIGKILL",
+        "SIGKILL amid a long sample",
+        "SIGTERM",
+        "SIGINT",
+        "exit",
+        "raise",
+        "SIGKILL with a child of its own",
+    ],
 )
-def test_workers_end_with_the_process(act, given, status):
+def test_workers_end_with_the_process(act, given, status, request):
     before = shared_names()
-    text = textwrap.dedent(PROGRAM).format(persistent=given is None, act=textwrap.dedent(act))
+    item = "0.01 if i < 4 else 60" if "long" in request.node.name else "0.01"
+    text = textwrap.dedent(PROGRAM).format(persistent=given is None, act=textwrap.dedent(act), item=item)
     process = subprocess.Popen(
         [sys.executable, "-c", text], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, text=True
     )
@@ -460,7 +470,7 @@ def test_workers_end_with_the_process(act, given, status):
 
 def test_ctrl_c_in_a_terminal():
     """All processes get the signal; the workers say nothing."""
-    text = textwrap.dedent(PROGRAM).format(persistent=True, act="for x in batches: pass")
+    text = textwrap.dedent(PROGRAM).format(persistent=True, act="for x in batches: pass", item="0.01")
     process = subprocess.Popen(
         [sys.executable, "-c", text],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, text=True, start_new_session=True,

@@ -127,6 +127,13 @@ class Channel:
             if not self.alive():
                 raise Gone
 
+    def wait_for_the_end(self) -> None:
+        """Waits until the stream has ended, or nobody is at its other end."""
+        poll = select.poll()
+        poll.register(self.sock, 0)  # ends are told of always
+        while not poll.poll(_LOOK) and self.alive():
+            pass
+
     def send(self, message) -> None:
         """A worker's: sends a message whole. Gone when nobody is there to take it; what pickling raises."""
         parcel = _Parcel(self.outgoing, message)
