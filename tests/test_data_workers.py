@@ -484,7 +484,7 @@ def test_ctrl_c_in_a_terminal():
 
 def test_pinning_without_a_device():
     if tt.cuda.is_available():
-        pytest.skip("there is a device")
+        pytest.skip("this runs on the CPU alone")
     for workers in (0, 1):
         with pytest.warns(UserWarning, match="no accelerator is found"):
             batches = iter(DataLoader(Numbers(2), num_workers=workers, pin_memory=True, pin_memory_device="cuda"))
