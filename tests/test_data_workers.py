@@ -155,9 +155,18 @@ def test_persistent_workers(clean):
     stream = DataLoader(Stream(5), 2, num_workers=2, persistent_workers=True)
     for _ in range(2):
         assert sorted(sum((b.tolist() for b in stream), [])) == list(range(5))
+    for _ in stream:
+        break  # the workers are at the end of their shares
+    time.sleep(0.2)
+    assert sorted(sum((b.tolist() for b in stream), [])) == list(range(5))
+    any_order = DataLoader(Numbers(8), 2, num_workers=2, persistent_workers=True, in_order=False)
+    for _ in any_order:
+        break
+    time.sleep(0.2)
+    assert sorted(first(any_order)) == [[0, 1], [2, 3], [4, 5], [6, 7]]
     stream._iterator._shutdown_workers()
     assert sorted(sum((b.tolist() for b in stream), [])) == list(range(5))  # others are started
-    del loader, stream
+    del loader, stream, any_order
 
 
 def test_streams():
@@ -257,6 +266,14 @@ def test_all_kinds_of_batches():
         assert batch["empty"].shape == (0, 3) and batch["half"].dtype is tt.bfloat16
         assert [t.item() for t in batch["many"]] == list(range(200))
         assert len(batch["text"]) == 300_000 and batch["array"].tolist() == [0, 1, 2] and batch["none"] is None
+
+
+def test_tensors_of_several_dtypes():
+    for workers in (0, 1):
+        (batch,) = DataLoader([tt.tensor([1]), tt.tensor([0.5])], 2, num_workers=workers)
+        assert batch.tolist() == [[1.0], [0.5]]
+        with pytest.raises(RuntimeError, match="equal size"):
+            list(DataLoader([tt.ones(1), tt.ones(2)], 2, num_workers=workers))
 
 
 def test_large_tasks():
