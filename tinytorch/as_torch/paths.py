@@ -51,6 +51,4 @@ PATHS = {
     "nn.modules.sparse": _at("nn.sparse"),
     "nn.modules.transformer": _at("nn.transformer", "nn.multihead", _get_clones="_copies"),
     "nn.modules.upsampling": _at("nn.resampling"),
-    "utils.data._utils.collate": _at("utils.data.collate"),
-    "utils.data.dataloader": _at("utils.data.loader", "utils.data.collate", "utils.data.workers", "utils.data"),
 }
