@@ -107,7 +107,7 @@ CASES = [
     of("Weibull", scale=SCALE, concentration=[0.9, 1.5, 4.0]),
     of("Pareto", scale=[0.5, 1.5, 3.0], alpha=[0.7, 1.5, 6.0]),
     of("Kumaraswamy", concentration1=[0.6, 2.0, 3.0], concentration0=[1.5, 2.0, 0.7]),
-    of("InverseGamma", concentration=[0.8, 2.5, 9.0], rate=RATE),
+    of("InverseGamma", concentration=[0.8, 5.5, 9.0], rate=RATE),
     of("LogisticNormal", loc=[[0.1, 0.5], [-0.4, 0.0]], scale=[[1.0, 0.5], [0.7, 1.2]], sampled=False),
     of("RelaxedBernoulli", temperature=0.7, probs=PROBS, sampled=False),
     of("RelaxedBernoulli", label="-logits", temperature=1.4, logits=LOGITS, sampled=False),

@@ -228,7 +228,7 @@ def _exponential_family(p, q):
     others = q._natural_params
     result = q._log_normalizer(*others) - normalizer
     for a, b, g in zip(parameters, others, gradients):
-        result = result - _sum_rightmost((b - a) * g, len(q.event_shape))
+        result = result - _sum_rightmost((b - a) * g, a.dim() - len(p.batch_shape))
     return result
 
 

@@ -135,6 +135,10 @@ class _InverseTransform(Transform):
     def __getstate__(self):
         return self.__dict__
 
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self._inv._inv = self
+
     inv = property(lambda self: self._inv)
     domain = constraints.dependent_property(lambda self: self._inv.codomain, is_discrete=False)
     codomain = constraints.dependent_property(lambda self: self._inv.domain, is_discrete=False)
