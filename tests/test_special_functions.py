@@ -155,7 +155,9 @@ def drawn(rng, where, count):
 @pytest.mark.parametrize("name", REFERENCES)
 def test_accuracy(name):
     reference, ranges = REFERENCES[name]
-    function = getattr(tinytorch.special, name, None) or getattr(tinytorch, name, None) or getattr(tinytorch, "_" + name)
+    function = (
+        getattr(tinytorch.special, name, None) or getattr(tinytorch, name, None) or getattr(tinytorch, "_" + name)
+    )
     rng = np.random.default_rng(7)
     with mpmath.workdps(40):
         for places, relative, absolute in ranges:

@@ -153,7 +153,8 @@ __all__ = [
     "set_autocast_cache_enabled", "set_autocast_dtype", "set_default_device", "set_default_dtype",
     "set_default_tensor_type", "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_grad_enabled",
     "set_num_threads", "set_printoptions", "short", "signal", "sparse", "sparse_coo", "sparse_csr", "special",
-    "storage", "strided", "typename", "uint8", "use_deterministic_algorithms", "utils", *_TYPES, *ops.FUNCTIONS,
+    "storage", "strided", "testing", "typename", "uint8", "use_deterministic_algorithms", "utils", *_TYPES,
+    *ops.FUNCTIONS,
 ]  # fmt: skip
 
 
@@ -163,6 +164,6 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str):
     """Packages that are imported when they are first asked for: most programs do without."""
-    if name in ("distributions", "profiler"):
+    if name in ("distributions", "profiler", "testing"):
         return _import_module(f".{name}", __name__)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
