@@ -137,6 +137,11 @@ def multinomial():
     _ = weights.multinomial(3), weights.multinomial(30, replacement=True)
 
 
+def variates():
+    x = empty(1000)
+    _ = tt._standard_gamma(x), tt._sample_dirichlet(x.view(10, 100)), tt.poisson(x), tt.binomial(x, x)
+
+
 def permutation():
     tt.randperm(1000, device="cuda")
 

@@ -26,7 +26,7 @@ from .missing import explain_missing, no_module
 from .paths import PATHS
 
 VERSION = "2.13.0"  # of PyTorch, which tinytorch follows
-LAZY = ("profiler", "testing")  # imported when they are first asked for
+LAZY = ("distributions", "profiler", "testing")  # imported when they are first asked for
 SHOWN = ("_C", "return_types", "serialization", "storage", "types")  # beside those of tinytorch.__all__
 
 
