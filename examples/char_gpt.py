@@ -125,7 +125,7 @@ def main(arguments=None):
         options.device
     )
     optimizer = torch.optim.AdamW(model.parameters(), lr=options.lr, betas=(0.9, 0.95), weight_decay=0.1)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, options.lr, total_steps=options.total, pct_start=0.1)
+    schedule = common.warmup_and_cosine(optimizer, options.total)
     print(f"{common.parameters_of(model)}, {len(train):,} characters to learn from, {len(alphabet)} different ones")
 
     run = common.Run(options, model=model, optimizer=optimizer, schedule=schedule)

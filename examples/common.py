@@ -18,6 +18,7 @@ A program's own part is its model, its training step and what it measures:
 
 import argparse
 import contextlib
+import math
 import pathlib
 import sys
 import sysconfig
@@ -131,6 +132,18 @@ class Run:
         print(f"picture saved to {self.options.out}")
         self.exit_code = 0 if enough else 1
         return self
+
+
+def warmup_and_cosine(optimizer, steps):
+    """The learning rate: up in a straight line for a tenth of the steps, then down to zero along a cosine."""
+    warmup = max(1, steps // 10)
+
+    def share(step):
+        if step < warmup:
+            return (step + 1) / warmup
+        return 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(1, steps - warmup)))
+
+    return torch.optim.lr_scheduler.LambdaLR(optimizer, share)
 
 
 def parameters_of(*modules):

@@ -27,8 +27,6 @@ ALPHABET = "0123456789+="
 QUESTION, ANSWER = 8, 4
 #: The characters a line has before its last one, which needs no successor.
 CONTEXT = QUESTION + ANSWER - 1
-#: Steps in which the learning rate rises to its largest value.
-WARMUP = 100
 
 
 class CausalSelfAttention(nn.Module):
@@ -148,13 +146,6 @@ def accuracy(model, tokens):
     return right.float().mean().item()
 
 
-def warmup_and_cosine(step, steps):
-    """The learning rate as a share of the largest: up in a straight line, then down to zero along a cosine."""
-    if step < WARMUP:
-        return (step + 1) / WARMUP
-    return 0.5 * (1 + math.cos(math.pi * (step - WARMUP) / max(1, steps - WARMUP)))
-
-
 def print_samples(model, tokens):
     """A few sums of the test set as the model completes them, in the usual order of digits."""
     model.eval()
@@ -172,7 +163,7 @@ def main(arguments=None):
     train, test = (tokens.to(options.device) for tokens in load(options.seed))
     model = GPT(options.width, options.heads, options.layers, options.dropout).to(options.device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=options.lr, weight_decay=options.weight_decay)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: warmup_and_cosine(step, options.total))
+    schedule = common.warmup_and_cosine(optimizer, options.total)
     print(f"{common.parameters_of(model)}, {len(train):,} sums to learn from")
 
     run = common.Run(options, model=model, optimizer=optimizer, schedule=schedule)

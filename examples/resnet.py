@@ -99,7 +99,7 @@ def main(arguments=None):
     train, labels, test, test_labels = (x.to(options.device) for x in common.digits(size=32))
     model = ResNet18(options.width).to(options.device)
     optimizer = torch.optim.SGD(model.parameters(), lr=options.lr, momentum=0.9, nesterov=True, weight_decay=5e-4)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, options.lr, total_steps=options.total)
+    schedule = common.warmup_and_cosine(optimizer, options.total)
     print(common.parameters_of(model))
 
     run = common.Run(options, model=model, optimizer=optimizer, schedule=schedule)

@@ -92,7 +92,7 @@ class Trainer:
     def __init__(self, options, model, teacher):
         self.options, self.model, self.teacher = options, model, teacher
         self.optimizer = torch.optim.AdamW(model.parameters(), lr=options.lr, weight_decay=0.05)
-        self.schedule = torch.optim.lr_scheduler.OneCycleLR(self.optimizer, options.lr, options.total, pct_start=0.1)
+        self.schedule = common.warmup_and_cosine(self.optimizer, options.total)
         self.kind = torch.device(options.device).type
         # In float16, small gradients would be 0: the loss is multiplied by a large number, gradients divided by it.
         self.scaler = torch.amp.GradScaler(self.kind, enabled=options.amp and options.half == "float16")

@@ -37,13 +37,11 @@ SMALL = {
     "neural_ode": "--batch-size 4 --width 8 --length 4",
     "pinn": "--batch-size 16 --width 8",
     "ppo": "--carts 4 --length 16 --passes 2 --width 8",
-    "resnet": "--batch-size 8 --width 4",
+    "resnet": "--batch-size 8 --width 4 --lr 1e-3",
     "vae": "--batch-size 16 --width 16",
     "vit": "--batch-size 8 --width 16 --heads 2 --layers 1",
     "wgan_gp": "--batch-size 8 --width 16",
 }
-#: How far losses may be from PyTorch's. A policy plays before it learns: a rounding may decide what it does.
-TOLERANCE = {"ppo": 1e-3}
 
 
 @pytest.fixture
@@ -189,18 +187,19 @@ class SameNumbers:
         return below.sum(-1, keepdim=True).clamp(max=probabilities.shape[-1] - 1)
 
 
+@pytest.mark.parametrize("options, tolerance", [((), 1e-5), (("--amp",), 5e-3)], ids=["float32", "amp"])
 @pytest.mark.parametrize("name", SMALL)
-def test_learns_like_torch(name, torch, train):
-    ours = train(name, setting=SameNumbers(tinytorch)).history
+def test_learns_like_torch(name, options, tolerance, torch, train):
+    ours = train(name, *options, setting=SameNumbers(tinytorch)).history
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # many wait for one another, where others want the cores
     try:
-        theirs = train(name, library="torch", setting=SameNumbers(torch)).history
+        theirs = train(name, *options, library="torch", setting=SameNumbers(torch)).history
     finally:
         torch.set_num_threads(threads)
     assert ours.keys() == theirs.keys()
     for key in ours:
-        np.testing.assert_allclose(ours[key], theirs[key], rtol=TOLERANCE.get(name, 1e-4), err_msg=key)
+        np.testing.assert_allclose(ours[key], theirs[key], rtol=tolerance, err_msg=key)
 
 
 def test_distillation(train, tmp_path):
