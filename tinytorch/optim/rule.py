@@ -5,7 +5,7 @@ takes its place where a step is differentiated, or parameters are complex."""
 
 from __future__ import annotations
 
-from ..autograd.modes import set_grad_enabled
+from ..autograd.modes import no_grad, set_grad_enabled
 from ..backends.cpu import error, lib
 from ..layouts import strided
 from ..ops.create_like import full_like
@@ -66,8 +66,19 @@ class ByRule(Optimizer):
         done = lib.tt_optimize(self._rule, len(hs), hs, gs, *states, steps, fresh, maximize, self._writer, lr, *numbers)
         return done >= 0
 
+    def sparse_step(self, p: Tensor, s: dict, group: dict) -> None:
+        """The step of a parameter whose gradient is sparse. RuntimeError where there is no rule for it."""
+        raise refused(type(self).__name__, [p])
+
     def declined(self, group: dict, params: list[Tensor]) -> None:
-        """C has refused the parameters, and written nothing: complex ones go by the formula, others are an error."""
+        """C has refused the parameters, and written nothing: those with sparse gradients have a step of their own,
+        complex ones go by the formula, others are an error."""
+        sparse = [p for p in params if p._grad.layout is not strided]
+        if sparse:
+            with no_grad():
+                for p in sparse:
+                    self.sparse_step(p, self.state[p], group)
+            return self.update({**group, "params": [p for p in params if p._grad.layout is strided]})
         if not any(p.is_complex() for p in params):
             raise refused(type(self).__name__, params)
         with_real = {**group, "params": [p for p in params if not p.is_complex()]}
@@ -134,7 +145,8 @@ def decay_of(group: dict, lr: float) -> tuple[int, float]:
 def refused(op: str, params) -> Exception:
     """The error of an update that C has refused, before it wrote anything."""
     if any(p._grad.layout is not strided for p in params):
-        return RuntimeError(f"{op} does not support sparse gradients with these options: SGD does, without others")
+        instead = ", please consider SparseAdam instead" if op in ("Adam", "AdamW") else ""
+        return RuntimeError(f"{op} does not support sparse gradients{instead}")
     return error(op)
 
 
