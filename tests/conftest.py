@@ -117,6 +117,7 @@ def pytest_collection_modifyitems(config, items):
 @pytest.fixture(scope="session")
 def the_state():
     """state.py. It imports tinytorch, which must not be before pytest has read --fuse."""
+    importlib.import_module("tinytorch").backends.cudnn.allow_tf32 = False  # results are compared with the CPU's
     return importlib.import_module("state")
 
 

@@ -18,6 +18,7 @@ from ..autograd.modes import DEFAULT, Mode, ModeContext, current
 from ..cuda.devices import is_available
 from ..backends.native import modes
 from ..dtypes import bfloat16, dtype, float16, float32, float64
+from ..ops.class_loss import cross_entropy_of_halves
 from ..ops.declare import OPS
 from ..tensor import Tensor
 from ..wrapper_code import is_over, original_of, own_code, put_over, wrapper_code
@@ -27,6 +28,8 @@ _LOWER = {"cuda": (float16, bfloat16), "cpu": (bfloat16, float16)}  # what each 
 _defaults = {device: dtypes[0] for device, dtypes in _LOWER.items()}
 _caching = [True]
 _CASTABLE = frozenset(d.code for d in (float16, bfloat16, float32))
+# What is done instead of a cast to float32, with the same result: functions whose kernels read half types.
+_OF_HALVES = {"nn.functional.cross_entropy": cross_entropy_of_halves}
 _wrapped: dict[int, tuple] = {}  # by id: functions, and the code that they got
 
 _WRAPPER = """
@@ -104,6 +107,8 @@ def _call(rules: tuple, original, args: tuple, kwargs: dict, mode: Mode):
         to = state.dtypes[device]
     elif rule == "full":
         to = float32
+        if name in _OF_HALVES and args and type(args[0]) is Tensor and args[0].dtype in _LOWER[device]:
+            original, eligible = _OF_HALVES[name], ()
     elif rule == "refused":
         if any(t.dtype is not float32 for t in eligible):
             raise RuntimeError(
@@ -190,6 +195,22 @@ class autocast(ModeContext):
             dtypes[self.device] = self.fast_dtype
         copies = (state.copies if state is not None and state.copies is not None else {}) if self._cache else None
         return (outside or DEFAULT).changed(autocast=State(dtypes, copies) if dtypes else None)
+
+    def clone(self):
+        return self
+
+
+class autocast_of_here(ModeContext):
+    """A context with the autocast that was in force where this object was made: for what is computed again."""
+
+    def __init__(self):
+        super().__init__()
+        self.state = current().autocast
+
+    def changes(self):
+        if self.state is None:
+            return {"autocast": None}
+        return {"autocast": State(self.state.dtypes, None if self.state.copies is None else {})}
 
     def clone(self):
         return self

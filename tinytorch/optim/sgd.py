@@ -80,6 +80,15 @@ class SGD(ByRule):
             for p, b in zip(params, buffers):
                 self.state[p]["momentum_buffer"] = b
 
+    def can_skip(self, where):
+        begun = all(
+            not group["momentum"] or self.state[p].get("momentum_buffer") is not None
+            for group in self.param_groups
+            for p in group["params"]
+            if p._grad is not None
+        )  # the first momentum is the first gradient that is finite
+        return begun and super().can_skip(where)
+
     def formula(self, p, g, s, step, lr, group):
         momentum = group["momentum"]
         if not momentum:
