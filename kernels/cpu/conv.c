@@ -266,11 +266,35 @@ static bool run_phases(const tt_conv_work *w, tt_correlation *c, const tt_conv_l
     return true;
 }
 
+static bool run_winograd_weight(tt_correlation *c, const tt_conv_loops *loops, int size) {
+    const tt_conv_table *table = tt_conv_tables[tt_isa_index];
+    int64_t columns = loops->tile_columns, across = up(c->axis[2].places, 2);
+    int64_t lines = c->batch * up(c->axis[1].places, 2);
+    c->packed_by = even_columns(c->out, loops);
+    c->in_block = c->in > 128 ? 128 : 64;
+    c->in_blocks = up(c->in, c->in_block);
+    c->slice = most(1, least(lines, (c->in_block + c->out > 192 ? 4 : 2) * columns / across));
+    c->parts = most(1, least(up(TASKS / 4, c->in_blocks), lines / (4 * c->slice)));
+    c->block = up(up(lines, c->parts), c->slice) * c->slice;
+    c->parts = up(lines, c->block);
+    int64_t elements = c->in * up(c->out, c->packed_by) * c->packed_by + columns;
+    if (!(c->packed = tt_scratch(16 * c->parts * elements * size))) return false;
+    tt_parallel(c->parts * c->in_blocks, 1, table->winograd_weigh, c);
+    if (!c->failed) tt_parallel(c->in, most(1, GRAIN / (c->out * 64)), table->winograd_add_parts, c);
+    tt_scratch_free(c->packed);
+    if (c->failed) tt_fail(TT_OUT_OF_MEMORY, "out of memory for tiles of a convolution");
+    return !c->failed;
+}
+
 /* The gradient of weight: `c` is the correlation that makes the result, whose gradient is the target. The places are
  * divided into parts where there are too few other tasks. */
 static bool run_weight(tt_correlation *c, const tt_conv_loops *loops, int size) {
     int64_t columns = loops->tile_columns, all = c->batch * c->places, tasks, unit;
     bool depthwise = c->in == 1 && c->out == 1;
+    if (is_winograd(c, size)) {
+        if (!run_winograd_weight(c, loops, size)) return false;
+        if (!c->spoiled) return true;
+    }
     c->slice = STRIP_BYTES / (columns * size);
     c->slice = most(1, least(c->slice, up(all, 16) * 16));
     c->out_block = least(4, up(c->out, columns)) * columns;

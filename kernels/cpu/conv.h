@@ -87,6 +87,7 @@ typedef struct {
 
 typedef struct {
     tt_conv_loops types[3]; /* float32, float64, int64 */
-    /* Note [Fewer multiplications] in simd/conv_winograd.h, of float32: blocks of the weight; lines of tiles */
-    tt_range_fn winograd_weight, winograd;
+    /* Note [Fewer multiplications] in simd/conv_winograd.h, of float32: blocks of the weight; lines of tiles;
+     * parts of the lines x blocks of the source's channels; the source's channels */
+    tt_range_fn winograd_weight, winograd, winograd_weigh, winograd_add_parts;
 } tt_conv_table;

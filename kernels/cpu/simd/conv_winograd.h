@@ -206,3 +206,135 @@ static void OF(winograd)(void *context, int64_t begin, int64_t end) {
     if (spoiled != 0) __atomic_store_n(&c->spoiled, true, __ATOMIC_RELAXED);
     tt_scratch_free(memory);
 }
+
+/* The gradient of weight: the other way round, F(3 x 3, 2 x 2). V as before, the target's tiles of 2 x 2 places are what is
+ * moved across them; S, 16 elements of [in][out], are sums over all tiles. */
+
+/* A line of tiles of the target, with channels as columns: to[element][strip][tile][packed_by] from tile `at` on.
+ * `two`: memory for [strip][2 lines][2 across][packed_by], zeros where there are no places. */
+static void OF(winograd_gradient)(const tt_correlation *c, int64_t line, tt_conv_place *places, T *two, T *to,
+                                  int64_t at, int64_t of_strip, int64_t of_element) {
+    const tt_conv_axis *y = &c->axis[1], *x = &c->axis[2];
+    int64_t down = up(y->places, 2), across = up(x->places, 2), by = c->packed_by, of_two = 4 * across * by;
+    int64_t row = line % down * 2, strips = up(c->out, by);
+    for (int64_t a = 0; a < 2; a++) {
+        T *packed = two + a * 2 * across * by;
+        if (row + a < y->places) {
+            for (int64_t j = 0; j < x->places; j++)
+                places[j].target = line / down * c->target_batch + (row + a) * y->target + j;
+            OF(pack_target)(c, (const T *)c->target, c->out, places, x->places, packed, of_two);
+        } else
+            for (int64_t s = 0; s < strips; s++) memset(packed + s * of_two, 0, (size_t)(2 * across * by) * sizeof(T));
+    }
+    vec half = SPLAT((T)0.5);
+    for (int64_t s = 0; s < strips; s++)
+        for (int64_t j = 0; j < across; j++)
+            for (int64_t o = 0; o < by; o += LANES) {
+                const T *g = two + s * of_two + 2 * j * by + o;
+                vec h[4][2];
+#pragma GCC unroll 2
+                for (int b = 0; b < 2; b++) {
+                    vec high = *(const vec *)(g + b * by), low = *(const vec *)(g + (2 * across + b) * by);
+                    h[0][b] = high;
+                    h[1][b] = half * (high + low);
+                    h[2][b] = half * (high - low);
+                    h[3][b] = low;
+                }
+                T *out = to + s * of_strip + (at + j) * by + o;
+#pragma GCC unroll 4
+                for (int a = 0; a < 4; a++, out += 4 * of_element) {
+                    *(vec *)out = h[a][0];
+                    *(vec *)(out + of_element) = half * (h[a][0] + h[a][1]);
+                    *(vec *)(out + 2 * of_element) = half * (h[a][0] - h[a][1]);
+                    *(vec *)(out + 3 * of_element) = h[a][1];
+                }
+            }
+}
+
+/* Tasks: parts of the lines of tiles x blocks of the source's channels. S: packed, [part][element][in][out, padded]. */
+static void OF(winograd_weigh)(void *context, int64_t begin, int64_t end) {
+    tt_correlation *c = context;
+    int64_t down = up(c->axis[1].places, 2), across = up(c->axis[2].places, 2), lines = c->batch * down;
+    int64_t wide = up(c->slice * across, LANES) * LANES, by = c->packed_by, strips = up(c->out, by), all = strips * by;
+    int64_t split = 4 * (c->slice + up(c->slice, down) + 1) * (across + 1) + across + 2 * LANES;
+    int64_t of_source = OF(winograd_step)(c->in_block * wide), of_strip = wide * by;
+    int64_t of_target = OF(winograd_step)(strips * of_strip), of_sum = OF(winograd_step)(c->in * all);
+    int64_t elements = 16 * (of_source + of_target) + strips * 4 * across * by + split + 2 * LANES;
+    int64_t room = up(elements * (int64_t)sizeof(T), 64) * 64, rows = c->in_block * (int64_t)sizeof(T *);
+    char *memory = tt_scratch(room + rows + c->axis[2].places * (int64_t)sizeof(tt_conv_place));
+    if (!memory) {
+        __atomic_store_n(&c->failed, true, __ATOMIC_RELAXED);
+        return;
+    }
+    T *v = (T *)(((uintptr_t)memory + BYTES - 1) / BYTES * BYTES), *g = v + 16 * of_source;
+    T *two = g + 16 * of_target, *lines_of = two + strips * 4 * across * by;
+    const T **pointers = (const T **)(memory + room);
+    tt_conv_place *places = (tt_conv_place *)(memory + room + rows);
+    memset(two, 0, (size_t)(strips * 4 * across * by + split) * sizeof(T));
+    for (int64_t item = begin; item < end; item++) {
+        int64_t part = item / c->in_blocks, first_in = item % c->in_blocks * c->in_block;
+        int64_t ins = least(c->in_block, c->in - first_in), stop = least(lines, (part + 1) * c->block);
+        T *sums = (T *)c->packed + 16 * part * of_sum + first_in * all;
+        for (int64_t first = part * c->block; first < stop; first += c->slice) {
+            int64_t last = least(stop, first + c->slice), n = (last - first) * across;
+            for (int64_t k = 0; k < ins; k++) OF(winograd_source)
+            (c, (const T *)c->source + (first_in + k) * c->source_channel, first, last, lines_of, v + k * wide,
+             of_source);
+            for (int64_t line = first; line < last; line++)
+                OF(winograd_gradient)(c, line, places, two, g, (line - first) * across, of_strip, of_target);
+            for (int element = 0; element < 16; element++) {
+                for (int64_t k = 0; k < ins; k++) pointers[k] = v + element * of_source + k * wide;
+                for (int64_t s = 0; s < strips; s++) {
+                    T *out = sums + element * of_sum + s * by;
+                    OF(operands)
+                    x = {.k = n,
+                         .rows = pointers,
+                         .run = n,
+                         .b = g + element * of_target + s * of_strip,
+                         .b_step = by,
+                         .kind = first > part * c->block ? MATRIX : NOTHING,
+                         .add = out,
+                         .add_step = all,
+                         .out = out,
+                         .out_step = all};
+                    OF(product)(ins, (int)(by / LANES), true, x);
+                }
+            }
+        }
+    }
+    tt_scratch_free(memory);
+}
+
+/* From S the weight's gradient. Tasks: the source's channels. */
+static void OF(winograd_add_parts)(void *context, int64_t begin, int64_t end) {
+    tt_correlation *c = context;
+    const tt_conv_axis *y = &c->axis[1], *x = &c->axis[2];
+    int64_t by = c->packed_by, all = up(c->out, by) * by, of_sum = OF(winograd_step)(c->in * all);
+    vec strange = {0};
+    for (int64_t o = 0; o < c->out; o += LANES)
+        for (int64_t k = begin; k < end; k++) {
+            vec s[4][4], v[3][4];
+            const T *from = (const T *)c->packed + k * all + o;
+            T *to = (T *)c->weight + k * c->weight_in + o * c->weight_out;
+            for (int e = 0; e < 16; e++) {
+                s[e / 4][e % 4] = *(const vec *)(from + e * of_sum);
+                for (int64_t part = 1; part < c->parts; part++)
+                    s[e / 4][e % 4] += *(const vec *)(from + (16 * part + e) * of_sum);
+            }
+            for (int b = 0; b < 4; b++) {
+                v[0][b] = s[0][b] + s[1][b] + s[2][b];
+                v[1][b] = s[1][b] - s[2][b];
+                v[2][b] = s[1][b] + s[2][b] - s[3][b];
+            }
+            for (int a = 0; a < 3; a++) {
+                vec r[3] = {v[a][0] + v[a][1] + v[a][2], v[a][1] - v[a][2], v[a][1] + v[a][2] - v[a][3]};
+                strange = FMA(r[0] + r[1] + r[2], ((vec){0}), strange);
+                for (int b = 0; b < 3; b++)
+                    for (int64_t i = 0; i < least(LANES, c->out - o); i++)
+                        to[a * y->weight + b * x->weight + i * c->weight_out] = r[b][i];
+            }
+        }
+    T spoiled = 0;
+    for (int k = 0; k < LANES; k++) spoiled += strange[k];
+    if (spoiled != 0) __atomic_store_n(&c->spoiled, true, __ATOMIC_RELAXED);
+}
