@@ -74,8 +74,11 @@ static void OF(winograd_source)(const tt_correlation *c, const T *source, int64_
         for (int64_t k = 0; k < 2 * (n + 1); k++) {
             int64_t at = top + 2 * row + k;
             T *even = split + k % 2 * 2 * plane + k / 2 * line;
-            if (at >= 0 && at < y->size) OF(split_line)(from + at * y->source, x->size, left, line, even, even + plane);
-            else
+            if (at >= 0 && at < y->size) {
+                const T *in = from + at * y->source;
+                for (int64_t j = 0; j < x->size; j += LANES) __builtin_prefetch(in + c->source_channel + j);
+                OF(split_line)(in, x->size, left, line, even, even + plane);
+            } else
                 for (int64_t j = 0; j < line; j++) even[j] = even[plane + j] = 0;
         }
         for (int64_t k = 0; k < n; k++)
@@ -98,10 +101,11 @@ static void OF(winograd_source)(const tt_correlation *c, const T *source, int64_
                 T *at = to + tiles + k * across + j;
 #pragma GCC unroll 4
                 for (int a = 0; a < 4; a++, at += 4 * of_element) {
-                    STORE_LANES(at, lanes, h[a][0] - h[a][2]);
-                    STORE_LANES(at + of_element, lanes, h[a][1] + h[a][2]);
-                    STORE_LANES(at + 2 * of_element, lanes, h[a][2] - h[a][1]);
-                    STORE_LANES(at + 3 * of_element, lanes, h[a][1] - h[a][3]);
+                    vec r[4] = {h[a][0] - h[a][2], h[a][1] + h[a][2], h[a][2] - h[a][1], h[a][1] - h[a][3]};
+                    if (count == LANES)
+                        for (int b = 0; b < 4; b++) *(vec *)(at + b * of_element) = r[b];
+                    else
+                        for (int b = 0; b < 4; b++) STORE_LANES(at + b * of_element, lanes, r[b]);
                 }
             }
         tiles += n * across;
@@ -111,13 +115,26 @@ static void OF(winograd_source)(const tt_correlation *c, const T *source, int64_
 
 /* A line's places from two vectors of every other one. */
 INLINE void OF(join_line)(T *to, vec even, vec odd, int64_t n) {
-    T both[2 * LANES];
+    vec halves[2];
+#ifdef __clang__
+    for (int k = 0; k < 2 * LANES; k++) halves[k / LANES][k % LANES] = k % 2 ? odd[k / 2] : even[k / 2];
+#else
+    int32_t low __attribute__((vector_size(BYTES))), high __attribute__((vector_size(BYTES)));
+#pragma GCC unroll 16
     for (int k = 0; k < LANES; k++) {
-        both[2 * k] = even[k];
-        both[2 * k + 1] = odd[k];
+        low[k] = k / 2 + k % 2 * LANES;
+        high[k] = LANES / 2 + low[k];
     }
-    for (int half = 0; half < 2 && n > 0; half++, n -= LANES)
-        STORE_LANES(to + half * LANES, n >= LANES ? ALL_LANES : (1u << n) - 1, *(const vec *)(both + half * LANES));
+    halves[0] = __builtin_shuffle(even, odd, low);
+    halves[1] = __builtin_shuffle(even, odd, high);
+#endif
+    if (n == 2 * LANES) {
+        *(vec *)to = halves[0];
+        *(vec *)(to + LANES) = halves[1];
+        return;
+    }
+    STORE_LANES(to, n >= LANES ? ALL_LANES : (1u << n) - 1, halves[0]);
+    if (n > LANES) STORE_LANES(to + LANES, (1u << (n - LANES)) - 1, halves[1]);
 }
 
 /* One channel of the target, from M. Returns NaNs if a place is not finite. */
@@ -140,8 +157,9 @@ static vec OF(winograd_target)(const tt_correlation *c, const T *from, int64_t o
                 v[1][b] = m[1][b] - m[2][b] - m[3][b];
             }
             int64_t places = least(2 * LANES, x->places - 2 * j);
-            int lines = first % down * 2 + 1 < y->places ? 2 : 1;
-            for (int a = 0; a < lines; a++) {
+#pragma GCC unroll 2
+            for (int a = 0; a < 2; a++) {
+                if (first % down * 2 + a >= y->places) break;
                 vec even = v[a][0] + v[a][1] + v[a][2] + add, odd = v[a][1] - v[a][2] - v[a][3] + add;
                 if (across - j >= LANES) strange = FMA(even + odd, ((vec){0}), strange);
                 else
