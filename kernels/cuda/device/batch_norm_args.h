@@ -8,6 +8,9 @@
 #define TT_BATCH_LAST 16 /* inner is 1 */
 #define TT_BATCH_WEIGHT 32
 #define TT_BATCH_BIAS 64
+#define TT_BATCH_ROUNDS                                                                                                \
+    128 /* a thread takes elements of as many tiles: of the same channels, whose numbers it reads once */
+#define TT_BATCH_MOST_ROUNDS 4
 typedef struct {
     const char *x, *g;
     char *out;
