@@ -12,7 +12,7 @@ import math
 from ..autograd.views import writer_number
 from ..backends.cpu import ffi, lib
 from ..dtypes import ALL
-from ..tensor import Tensor, owned
+from ..tensor import Tensor, gives_tensors, owned
 from .arithmetic import addcmul
 from .convert import in_dtype
 from .declare import function, primitive
@@ -23,6 +23,7 @@ from .statistics import var_mean
 
 NULL = ffi.NULL
 _writer = writer_number("batch_norm")
+_own_statistics, _backward = gives_tensors(lib.tt_batch_statistics), gives_tensors(lib.tt_batch_norm_backward)
 
 
 def _handle(t: Tensor | None):
@@ -88,17 +89,19 @@ def _first_order(g, input, weight, bias_shape, mean, rstd, training, edges):
 
 def _by_kernels(g, input, weight, bias_shape, mean, rstd, training, edges):
     """The same, of kernels for whole arrays."""
-    sums = total = products = grad = None
+    sums = of_weight = of_bias = grad = None
     if edges[1] is not None or edges[2] is not None or training:
         sums = owned.tt_batch_norm_sums(g._h, input._h, mean._h)
-        total, products = sums.unbind(0)
     if edges[0] is not None:
         used = sums._h if training else NULL
-        grad = owned.tt_batch_norm_backward(g._h, input._h, _handle(weight), mean._h, rstd._h, used)
+        operands = g._h, input._h, _handle(weight), mean._h, rstd._h, used
+        grad, of_weight, of_bias = _backward(*operands, ffi.new("tt_array *[2]"))
+    if sums is not None and of_weight is None:
+        of_bias, of_weight = sums[0], sums[1] * rstd
     return (
         grad,
-        None if edges[1] is None else in_dtype(products * rstd, weight.dtype),
-        None if edges[2] is None else in_dtype(total, input.dtype if weight is None else weight.dtype),
+        None if edges[1] is None else in_dtype(of_weight, weight.dtype),
+        None if edges[2] is None else in_dtype(of_bias, input.dtype if weight is None else weight.dtype),
     )
 
 
@@ -132,9 +135,7 @@ def _statistics(input: Tensor, running_mean, running_var, training: bool, moment
         return in_dtype(running_mean.detach(), dtype), (in_dtype(running_var.detach(), dtype) + eps).rsqrt()
     if lib.tt_batch_norm_fits(input._h) and _mixes(running_mean, running_var, dtype):
         running = _handle(running_mean), _handle(running_var)
-        stats = owned.tt_batch_statistics(input._h, *running, momentum, eps, _writer)
-        mean, _, rstd = stats.unbind(0)
-        return mean, rstd
+        return _own_statistics(input._h, *running, momentum, eps, _writer, ffi.new("tt_array *[2]"))[1:]
     variance, mean = var_mean(in_dtype(input.detach(), dtype), _over(input), correction=0)
     n = input._h.numel // (input.shape[1] or 1)
     for running, new in ((running_mean, mean), (running_var, variance * (n / max(n - 1, 1)))):

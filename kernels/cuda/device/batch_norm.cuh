@@ -43,6 +43,12 @@ static TT_DEVICE channel channel_of(const TT_ARGS &p, place c) {
     return r;
 }
 
+/* By one thread for each channel. */
+static TT_DEVICE void leave_gradients(const TT_ARGS &p, place c) {
+    ((number *)p.of_bias)[c] = ((const number *)p.sums)[c];
+    ((number *)p.of_weight)[c] = ((const number *)p.sums)[p.channels + c] * ((const number *)p.rstd)[c];
+}
+
 static TT_DEVICE stored result(const channel &c, stored x, stored g) {
     const number d = (number)TT_CONVERT(TT_D0, TT_D1, TT_OP ? g : x);
     if (TT_OP == 0) return (stored)TT_CONVERT(TT_D1, TT_D0, (c.shift + d * c.scale));
@@ -69,7 +75,11 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
     const place first = row - (place)TT_SPLIT(row, (place)p.channels, p.by_channels) * (place)p.channels;
     channel c[HAS(TT_BATCH_LAST) ? TT_V : 1];
 #pragma unroll
-    for (int v = 0; v < (HAS(TT_BATCH_LAST) ? TT_V : 1); v++) c[v] = channel_of(p, first + v);
+    for (int v = 0; v < (HAS(TT_BATCH_LAST) ? TT_V : 1); v++) {
+        c[v] = channel_of(p, first + v);
+        if (TT_OP == 1 && begin == (HAS(TT_BATCH_LAST) ? first : (int64_t)first * p.inner))
+            leave_gradients(p, first + v);
+    }
 #pragma unroll
     for (int k = 0; k < TT_ROUNDS; k++) {
         const int64_t at = begin + k * tile;

@@ -13,7 +13,7 @@
 #define TT_BATCH_MOST_ROUNDS 4
 typedef struct {
     const char *x, *g;
-    char *out;
+    char *out, *of_weight, *of_bias; /* of_...: the gradients of weight and bias, of operator 1 */
     const char *weight, *bias, *mean, *rstd, *sums;
     int64_t numel, channels, inner, n; /* n: elements of a channel */
     tt_divider by_inner, by_channels;

@@ -95,6 +95,8 @@ bool tt_cuda_batch_norm(const tt_batch_norm_work *w) {
         tt_batch_norm_args p = {.x = tt_plain_data(&in[X]),
                                 .g = tt_plain_data(&in[G]),
                                 .out = w->out->data,
+                                .of_weight = w->of_weight ? w->of_weight->data : NULL,
+                                .of_bias = w->of_bias ? w->of_bias->data : NULL,
                                 .weight = tt_plain_data(&in[WEIGHT]),
                                 .bias = tt_plain_data(&in[BIAS]),
                                 .mean = tt_plain_data(&in[MEAN]),
