@@ -6,7 +6,7 @@ import pathlib
 import sys
 from importlib.util import find_spec
 
-from . import cpu, cuda_layers, fuse, markdown, overhead, profiler, report
+from . import cpu, cuda_layers, fuse, markdown, overhead, profiler, report, train
 
 RESULTS = pathlib.Path(__file__).parent / "results"
 SUITES = {
@@ -15,7 +15,10 @@ SUITES = {
     "fuse": fuse.SUITE,
     "cuda": cuda_layers.SUITE,
     "profiler": profiler.SUITE,
+    "train": train.SUITES["cpu"],
 }
+#: Suites that have other rows on another device than that of `SUITES`.
+ON_DEVICE = {("train", device): suite for device, suite in train.SUITES.items()}
 
 
 def main():
@@ -33,6 +36,7 @@ def main():
 def parse():
     parser = argparse.ArgumentParser(prog="python -m bench", description="Race tinytorch and its peers.")
     parser.add_argument("suite", nargs="?", choices=SUITES, help="without one: list the suites")
+    parser.add_argument("--device", choices=["cpu", "cuda"], help="where to train, in the suite train (default: cpu)")
     parser.add_argument("--only", metavar="TEXT", default="", help="only rows whose name contains TEXT")
     parser.add_argument("--sides", metavar="NAMES", default="", help="only these columns of the table: a,b,c")
     parser.add_argument("--rounds", metavar="N", type=int, help="how often every side has its turn")
@@ -45,8 +49,10 @@ def parse():
     parser.add_argument("--markdown", metavar="FILE", help="write them to FILE as a table")
     parser.add_argument("--check", action="store_true", help="exit with 1 if a row misses its target")
     options = parser.parse_args()
+    if options.device and (options.suite, options.device) not in ON_DEVICE:
+        parser.error(f"{options.suite} takes no --device")
     if options.suite and not (options.json or options.only or options.sides):
-        options.json = str(RESULTS / f"{options.suite}.json")
+        options.json = str(RESULTS / f"{'_'.join(filter(None, [options.suite, options.device]))}.json")
     if options.rounds is not None and options.rounds < 1:
         parser.error("--rounds must be at least 1")
     return options
@@ -63,7 +69,7 @@ def start_over_without(*variables):
 
 
 def run(options):
-    suite = SUITES[options.suite]
+    suite = ON_DEVICE[options.suite, options.device] if options.device else SUITES[options.suite]
     sides = wanted_sides(suite, options)
     rows = [row for row in suite.rows if options.only.lower() in row.name.lower()]
     if not rows:

@@ -10,14 +10,13 @@ float32; there is no autocast. Attention is written out in the models, on all si
 import functools
 import importlib
 import subprocess
-from dataclasses import dataclass, field
 
 import numpy as np
 
-from .devices import DEVICES, compare, ends_of, on_gpu
+from .devices import DEVICES, DeviceRow, on_gpu
 from .fuse import chain
 from .models import chain_of_products, make_gpt, perceptron
-from .suite import Row, Suite
+from .suite import Suite
 
 MILLION = 1 << 20
 #: Elements of the large tensors, the side of the square ones, and of the factors of matrix products.
@@ -31,61 +30,11 @@ WIDTHS, SAMPLES = (1024, 4096, 4096, 10), 4096
 ALL = ("eager", "fused", "graph", "torch", "compile", "reduce-overhead")
 #: Of a training step also PyTorch's fused optimizers, and its own CUDA graph of the whole step.
 TRAINING = (*ALL, "torch-fused", "torch-graph")
-#: The number of the training step whose loss is compared besides the first one's, and how much further from PyTorch's
-#: it may be, after so many updates.
-LAST_STEP, DRIFT = 12, 10
 #: Where nothing is a function that torch.compile could take whole.
 UNCOMPILED = ("eager", "fused", "graph", "torch", "torch-graph")
 
 
-@dataclass(frozen=True)
-class CudaRow(Row):
-    """A row whose ``make(side)`` receives one of `bench.devices`."""
-
-    sides: tuple[str, ...] = ("eager", "torch")
-    #: How far from PyTorch's a result may be, relative to the largest element.
-    tolerance: float = 1e-4
-    batch: float = 0.01
-    #: Every call has the same result, so that it can be compared again once the side is ready to be timed.
-    repeatable: bool = True
-    #: tinytorch's, while the row is measured.
-    settings: dict[str, int] = field(default_factory=dict)
-    #: The results of the side that was prepared first: of the first call, and of a training step's last.
-    expected: list = field(default_factory=list, compare=False)
-
-    def on(self, side):
-        return side in self.sides
-
-    def prepare(self, side, threads):
-        device = DEVICES[side]()
-        if side == "copy":
-            return _copy(device, self.nbytes)
-        call = self.make(device)
-        if self.megabytes:
-            call()
-            return call
-        self._compare(call(), 0)
-        run = 1 + device.warm(call)
-        if self.repeatable:
-            self._compare(call(), 0)
-        else:
-            for _ in range(LAST_STEP - run):
-                result = call()
-            self._compare(result, 1, DRIFT * self.tolerance)
-        return call
-
-    def _compare(self, result, number, tolerance=None):
-        """With that of the side that was prepared first."""
-        result = ends_of(result)
-        if len(self.expected) <= number:
-            self.expected.append(result)
-        compare(result, self.expected[number], tolerance or self.tolerance)
-
-    def waiter(self, side):
-        return importlib.import_module(DEVICES[side].module).cuda.synchronize
-
-
-def _obstacle():
+def obstacle():
     """Why there is nothing to measure, if so."""
     cuda = importlib.import_module("tinytorch").cuda
     if cuda.is_available():
@@ -93,7 +42,7 @@ def _obstacle():
     return "tinytorch finds no CUDA GPU (it needs an NVIDIA driver and pip install 'tinytorch[cuda]')"
 
 
-def _facts():
+def facts():
     """What is in the machine."""
     found = {"gpu": importlib.import_module("tinytorch").cuda.get_device_name(0)}
     try:
@@ -110,21 +59,14 @@ SUITE = Suite(
     rounds=30,
     sides={side: device.module for side, device in DEVICES.items()},
     ours="eager",
-    obstacle=_obstacle,
-    facts=_facts,
-    kind=CudaRow,
+    obstacle=obstacle,
+    facts=facts,
+    kind=DeviceRow,
 )
 
 
 def normal(*shape, seed=0):
     return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
-
-
-def _copy(device, nbytes):
-    """A copy that reads and writes so many bytes together."""
-    source = device.torch.empty(int(nbytes) // 8, device=device.device)
-    target = device.torch.empty_like(source)
-    return lambda: target.copy_(source)
 
 
 # The cost of a call.

@@ -1,5 +1,5 @@
-"""The sides of the suite for GPUs. A row asks its side for tensors on the GPU, and hands it what is to be timed: a
-function of tensors, a model, or a training step. What a side makes of these is what sets it apart.
+"""The sides of the suites for GPUs and of training. A row asks its side for tensors on the device, and hands it what is
+to be timed: a function of tensors, a model, or a training step. What a side makes of these is what sets it apart.
 
 Data and weights are NumPy's, so that all sides compute the same.
 """
@@ -7,14 +7,20 @@ Data and weights are NumPy's, so that all sides compute the same.
 import gc
 import importlib
 import logging
+import math
 from contextlib import suppress
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from .suite import Row
 from .timing import together
 
 #: Calls before a side is timed or recorded.
 WARM_UP = 3
+#: The number of the training step whose loss is compared besides the first one's, and how much further from PyTorch's
+#: it may be, after so many updates.
+LAST_STEP, DRIFT = 12, 10
 #: As many elements from either end of a result are compared.
 COMPARED = 1 << 16
 
@@ -23,16 +29,18 @@ class Eager:
     """tinytorch, one operator after the other."""
 
     module = "tinytorch"
-    device = "cuda"
     #: Further arguments of optimizers.
     optimizing = {}
+    #: `gradients` differentiates tensors that require it.
+    requires_leaves = True
 
-    def __init__(self):
+    def __init__(self, device="cuda"):
+        self.device = device
         self.torch = importlib.import_module(self.module)
         self.torch.backends.cuda.matmul.allow_tf32 = False  # an earlier row may have set it
 
     def tensor(self, data, dtype="float32", differentiable=False):
-        """NumPy's ``data`` on the GPU."""
+        """NumPy's ``data`` on the device."""
         tensor = self.torch.from_numpy(data)
         if data.dtype.kind == "f":
             tensor = tensor.to(getattr(self.torch, dtype))
@@ -40,15 +48,15 @@ class Eager:
         return tensor.requires_grad_() if differentiable else tensor
 
     def placed(self, model, dtype="float32"):
-        """The model on the GPU, with weights that keep the size of what passes through them."""
+        """The model on the device, with weights that keep the size of what passes through them."""
         random = np.random.default_rng(0)
         with self.torch.no_grad():
             for name, parameter in model.named_parameters():
                 shape = tuple(parameter.shape)
                 if len(shape) > 1:
-                    data = random.standard_normal(shape, dtype=np.float32) * np.float32(shape[1] ** -0.5)
+                    data = random.standard_normal(shape, dtype=np.float32) * np.float32(math.prod(shape[1:]) ** -0.5)
                 else:
-                    data = np.full(shape, 0.0 if name.endswith("bias") else 1.0, np.float32)
+                    data = np.full(shape, 0.0 if "bias" in name else 1.0, np.float32)
                 parameter.copy_(self.torch.from_numpy(data))
         return model.to(self.device, getattr(self.torch, dtype))
 
@@ -70,8 +78,13 @@ class Eager:
 
         return self.function(run)
 
+    def gradients(self, function):
+        r"""A function of (tensors, \*args): the gradients of ``function``'s scalar result, to be derived again."""
+        grad = self.torch.autograd.grad
+        return lambda tensors, *args: grad(function(tensors, *args), tensors, create_graph=True)
+
     def model(self, model):
-        """A model as it is called in a training step."""
+        """A model, or a function of tensors, as it is called in a training step."""
         return model
 
     def step(self, step):
@@ -84,10 +97,6 @@ class Eager:
             call()
         return WARM_UP
 
-    def finish(self):
-        """Wait for the GPU."""
-        self.torch.cuda.synchronize()
-
     def clear(self):
         """Give back the memory of a row."""
         self.torch.cuda.empty_cache()
@@ -96,8 +105,8 @@ class Eager:
 class Fused(Eager):
     """tinytorch's fused mode, once the programs are compiled."""
 
-    def __init__(self):
-        super().__init__()
+    def __init__(self, device="cuda"):
+        super().__init__(device)
         self.torch.config(fuse_hot=1)
 
     def function(self, function):
@@ -126,8 +135,8 @@ class Graph(Eager):
 
     optimizing = {"capturable": True}
 
-    def __init__(self):
-        super().__init__()
+    def __init__(self, device="cuda"):
+        super().__init__(device)
         self.recording = False
 
     def function(self, function):
@@ -186,8 +195,8 @@ class TorchGraph(Graph):
 class Compile(Torch):
     """torch.compile: of a function, or of the model in a training step."""
 
-    def __init__(self):
-        super().__init__()
+    def __init__(self, device="cuda"):
+        super().__init__(device)
         self.torch._logging.set_logs(all=logging.ERROR)
 
     def function(self, function):
@@ -202,6 +211,12 @@ class Compile(Torch):
             return result, *pull(upstream)
 
         return self.function(run)
+
+    #: It does not compile autograd.grad, and what it has compiled has no second derivatives.
+    requires_leaves = False
+
+    def gradients(self, function):
+        return self.torch.func.grad(function)
 
     def model(self, model):
         return self.torch.compile(model)
@@ -242,6 +257,61 @@ DEVICES = {
 }
 
 
+@dataclass(frozen=True)
+class DeviceRow(Row):
+    """A row whose ``make(side)`` receives one of these sides."""
+
+    device: str = "cuda"
+    sides: tuple[str, ...] = ("eager", "torch")
+    #: How far from PyTorch's a result may be, relative to the largest element.
+    tolerance: float = 1e-4
+    batch: float = 0.01
+    #: Every call has the same result, so that it can be compared again once the side is ready to be timed.
+    repeatable: bool = True
+    #: tinytorch's, while the row is measured.
+    settings: dict[str, int] = field(default_factory=dict)
+
+    def on(self, side):
+        return side in self.sides
+
+    def prepare(self, side, threads):
+        device = DEVICES[side](self.device)
+        if self.device == "cpu":
+            device.torch.set_num_threads(threads)
+        if side == "copy":
+            return _copy(device, self.nbytes)
+        call = self.make(device)
+        if self.megabytes:
+            call()
+            return call
+        self._compare(call(), 0)
+        run = 1 + device.warm(call)
+        if self.repeatable:
+            self._compare(call(), 0)
+        else:
+            for _ in range(LAST_STEP - run):
+                result = call()
+            self._compare(result, 1, DRIFT * self.tolerance)
+        return call
+
+    def _compare(self, result, number, tolerance=None):
+        """With that of the side that was prepared first."""
+        result = ends_of(result)
+        if len(self.first_results) <= number:
+            self.first_results.append(result)
+        compare(result, self.first_results[number], tolerance or self.tolerance)
+
+    def waiter(self, side):
+        return importlib.import_module(DEVICES[side].module).cuda.synchronize if self.device == "cuda" else None
+
+
+def _copy(device, nbytes):
+    """A copy that reads and writes so many bytes together."""
+    source = device.torch.empty(int(nbytes) // 8, device=device.device)
+    target = device.torch.empty_like(source)
+    return lambda: target.copy_(source)
+
+
 def ends_of(result):
     """What is compared of a result, which is a tensor or a tuple of tensors: the ends of each, as NumPy's float64."""
     arrays = []
@@ -264,7 +334,7 @@ def compare(result, expected, tolerance):
 def on_gpu(row, sides, rounds):
     """Measure a row on a GPU, all sides in this process, a batch each in turn. PyTorch goes first, and the others'
     results are compared with its. A row leaves no memory behind."""
-    row.expected.clear()
+    row.first_results.clear()
     gc.unfreeze()
     try:
         with importlib.import_module("tinytorch").config(**row.settings):

@@ -52,6 +52,8 @@ class Row:
     rounds: int | None = None
     #: Seconds that one batch of calls should fill.
     batch: float = BATCH
+    #: What the side that was prepared first has found, for the others to be compared with.
+    first_results: list = field(default_factory=list, compare=False)
 
     def on(self, side):
         """Whether that side has a version of this row."""

@@ -123,7 +123,8 @@ class Worker:
         self.process.start()
         theirs.close()  # or the end of the process would not be seen as the end of the pipe
         self.times, self.error = [], None
-        self._listen()  # until it is prepared and calibrated
+        found = self._listen()  # until it is prepared and calibrated
+        row.first_results[:] = row.first_results or found
 
     def turn(self):
         """Let the process measure for a while, unless it has failed."""
@@ -156,7 +157,7 @@ def _serve(pipe, row, side, threads, caches):
     try:
         watch = Stopwatch(row, side, threads)
         _hide_the_past_from_gc()
-        pipe.send(([], None))
+        pipe.send((row.first_results, None))
         while pipe.recv() == "turn":
             pipe.send(([watch.turn()], None))
     except Exception as error:

@@ -41,6 +41,7 @@ WATCHED = _paths(
         "devices": "_default",
         "dtypes": "_default",
         "generator": "default_generator",
+        "locations": "_registry",
         "multiprocessing": "_strategy",
         "nn.hooks": "GLOBAL REGISTRATION",
         "nn.utils.parametrize": "_cache _contexts",
@@ -51,11 +52,13 @@ WATCHED = _paths(
         "profiler.scopes": "_inside",
         "profiler.session": "_lock _open",
         "safe_names": "_allowed",
-        "serialization": "_load_endianness _mmap_flags",
         "torch_function": "_all_off _off modes",
         "utils.checkpoint": "_groups _settings",
+        "utils.data._utils.blocks": "outgoing",
+        "utils.data._utils.collate": "default_collate_fn_map",
+        "utils.data._utils.worker": "_worker_info",
         "utils.selective": "_entered _open _originals",
-        "utils.data.workers": "_info",
+        "utils.serialization": "_load _save",
     }
 )
 # Those that may grow: what was found or made once is kept.
@@ -85,6 +88,8 @@ KEPT = _paths(
         "storage": "_alive",
         "warn_once": "told",
         "torch_function": "on_subclass",
+        "utils.data._utils.blocks": "_received",
+        "utils.data._utils.channel": "ends",
         "wrapper_code": "_stacked",
     }
 )

@@ -203,7 +203,7 @@ def test_names(torch):
 
 
 def test_workers_of_a_loader_beside_it():
-    """Batches are not shared: a worker may be gone when its last one is taken."""
+    """No memory is left of its batches."""
     x = tinytorch.arange(12.0).reshape(6, 2)
     before = len(_blocks)
     loader = DataLoader(TensorDataset(x), batch_size=2, num_workers=2)

@@ -148,7 +148,7 @@ __all__ = [
     "set_autocast_cache_enabled", "set_autocast_dtype", "set_default_device", "set_default_dtype",
     "set_default_tensor_type", "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_grad_enabled",
     "set_num_threads", "set_printoptions", "short", "signal", "sparse", "sparse_coo", "sparse_csr", "special",
-    "storage", "strided", "typename", "uint8", "use_deterministic_algorithms", "utils", *_TYPES, *ops.FUNCTIONS,
+    "storage", "strided", "testing", "typename", "uint8", "use_deterministic_algorithms", "utils", *_TYPES, *ops.FUNCTIONS,
 ]  # fmt: skip
 
 
@@ -157,7 +157,7 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str):
-    """``tinytorch.profiler`` is imported when it is first asked for: most programs do without."""
-    if name == "profiler":
-        return _import_module(".profiler", __name__)
+    """``tinytorch.profiler`` and ``testing`` are imported when they are first asked for: most programs do without."""
+    if name in ("profiler", "testing"):
+        return _import_module(f".{name}", __name__)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -200,6 +200,22 @@ class autocast(ModeContext):
         return self
 
 
+class autocast_of_here(ModeContext):
+    """A context with the autocast that was in force where this object was made: for what is computed again."""
+
+    def __init__(self):
+        super().__init__()
+        self.state = current().autocast
+
+    def changes(self):
+        if self.state is None:
+            return {"autocast": None}
+        return {"autocast": State(self.state.dtypes, None if self.state.copies is None else {})}
+
+    def clone(self):
+        return self
+
+
 def check_device(device_type) -> None:
     """TypeError or RuntimeError for what names no kind of device."""
     if not isinstance(device_type, str):

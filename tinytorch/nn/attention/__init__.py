@@ -6,7 +6,7 @@ import contextlib
 import enum
 from collections.abc import Iterator
 
-from ..ops.attention import ALL_BACKENDS, chosen
+from ...ops.attention import ALL_BACKENDS, chosen
 
 __all__ = ["SDPBackend", "sdpa_kernel", "WARN_FOR_UNFUSED_KERNELS"]
 
