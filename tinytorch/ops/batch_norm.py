@@ -11,7 +11,7 @@ import math
 
 from ..autograd.views import writer_number
 from ..backends.cpu import ffi, lib
-from ..dtypes import ALL
+from ..dtypes import ALL, FLOATING
 from ..tensor import Tensor, gives_tensors, owned
 from .arithmetic import addcmul
 from .convert import in_dtype
@@ -123,8 +123,11 @@ def _batch_norm(input, weight, bias, mean, rstd, training):
 
 def _mixes(running_mean, running_var, dtype) -> bool:
     """Can a kernel write the running statistics?"""
-    given = [t for t in (running_mean, running_var) if t is not None]
-    return all(t.is_contiguous() and t.dtype is given[0].dtype and ALL[t.dtype.compute] is dtype for t in given)
+    given = [t._h for t in (running_mean, running_var) if t is not None]
+    return all(
+        h.flags & lib.TT_FLAG_CONTIGUOUS and h.dtype == given[0].dtype and ALL[ALL[h.dtype].compute] is dtype
+        for h in given
+    )
 
 
 def _statistics(input: Tensor, running_mean, running_var, training: bool, momentum: float, eps: float):
@@ -158,11 +161,14 @@ def _normalized(op: str, input, weight, bias, running_mean, running_var, trainin
         ("weight", weight),
         ("bias", bias),
     ):
-        if t is None and not training and name.startswith("running"):
-            raise RuntimeError(f"{op}: {name} must be defined in evaluation mode")
-        if t is not None and tuple(t.shape) != (channels,):
-            raise RuntimeError(f"{op}: {name} should contain {channels} elements not {t._h.numel}")
-        if t is not None and input._h.numel and not t.is_floating_point():
+        if t is None:
+            if not training and name.startswith("running"):
+                raise RuntimeError(f"{op}: {name} must be defined in evaluation mode")
+            continue
+        h = t._h
+        if h.ndim != 1 or h.numel != channels:
+            raise RuntimeError(f"{op}: {name} should contain {channels} elements not {h.numel}")
+        if not FLOATING[h.dtype] and input._h.numel:
             raise RuntimeError(f"{op}: expected {name} of a floating dtype, got {t.dtype.name}")
     if not input._h.numel:  # no statistics, and none to mix
         out = input.clone() if weight is None else input * weight[0]
