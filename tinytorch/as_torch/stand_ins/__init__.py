@@ -25,6 +25,8 @@ globals().update(FOREACH)
 Event, Stream = tinytorch.cuda.Event, tinytorch.cuda.Stream
 set_anomaly_enabled = set_detect_anomaly
 legacy_contiguous_format = tinytorch.contiguous_format
+_standard_gamma, _standard_gamma_grad = tinytorch._standard_gamma, tinytorch._standard_gamma_grad
+_sample_dirichlet, _dirichlet_grad = tinytorch._sample_dirichlet, tinytorch._dirichlet_grad
 SymInt = type("SymInt", (), {"__doc__": "Shapes are integers here: there is none."})
 SymFloat = type("SymFloat", (), {"__doc__": "There is none."})
 SymBool = type("SymBool", (), {"__doc__": "There is none."})
