@@ -160,6 +160,7 @@ def fill() -> None:
             setattr(above, name, addition)
     torch.__version__ = torch.torch_version.TorchVersion(VERSION)
     torch.torch = torch
+    tinytorch.Tensor._cdata = property(id, doc="A number of this tensor's own.")
     explain_missing(torch, "torch", find)
     explain_below("torch", tinytorch)
 
