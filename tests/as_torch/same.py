@@ -194,3 +194,20 @@ tell(torch.equal(lstm(x)[0], expected))
 tell((torch.eye(2) + torch.sparse_coo_tensor([[0], [1]], [3], (2, 2))).tolist())
 tell(nn.Linear(2, 2).to("cpu").share_memory().weight.is_shared(), torch.finfo(torch.float8_e4m3fn).max)
 tell(torch.device("meta"), torch.device("mps:0").type, torch.device("cpu") == torch.device("meta"))
+
+# Sparse tensors in the older way, and numbers from old files.
+places = T([[0, 1], [1, 0]])
+for sparse in (torch.sparse.FloatTensor(places, T([1.0, 2.0]), torch.Size([2, 3])), torch.sparse.DoubleTensor(2, 3)):
+    tell(sparse.to_dense(), sparse.mT.to_dense(), torch.dsmm(sparse, torch.ones(3, 1, dtype=sparse.dtype)))
+
+
+class Scalar(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.k = nn.Parameter(T(1.0))
+
+
+tell(
+    Scalar().load_state_dict({"k": T([2.0])}),
+    error_of(lambda: Scalar().load_state_dict({"k": torch.ones(2)})) != "no error",
+)
