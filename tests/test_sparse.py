@@ -1,7 +1,6 @@
 """Sparse tensors: programs that must say the same with PyTorch and with tinytorch, and what only one of them has."""
 
 import copy
-import io
 import subprocess
 import sys
 
@@ -179,14 +178,14 @@ def test_places_are_checked(program):
 @pytest.mark.parametrize(
     "program",
     ["s[0:1]", "s.reshape(6)", "s.tolist()", "s.exp_()", "s.sort()",
-     "k.t()", "m.nn.functional.gelu(s)", "m.linalg.svd(s)", "m.save(s, file)", "m.addmm(c @ c.t(), s, c.t())",
+     "k.t()", "m.nn.functional.gelu(s)", "m.linalg.svd(s)", "m.addmm(c @ c.t(), s, c.t())",
      "d.copy_(s)",
      "m.where(d > 0, s, d)", "d * 2 > s", "m.einsum('ij,jk', s, b)", "m.nn.functional.linear(d, s)", "s.data_ptr()",
      "s.storage()", "s.sum(0, keepdim=True)"],
 )  # fmt: skip
 def test_what_has_no_rule(program):
     with pytest.raises(NotImplementedError):
-        eval(program, things(M) | {"file": io.BytesIO()})
+        eval(program, things(M))
 
 
 @pytest.mark.parametrize(
@@ -365,7 +364,7 @@ def test_tables_refuse():
     with pytest.raises(RuntimeError, match="scale_grad_by_freq"):
         embedded(M, W, 1, scale_grad_by_freq=True).sum().backward()
     embedded(M, W, 1).sum().backward()
-    for optimizer in (M.optim.SGD([W], momentum=0.5), M.optim.RMSprop([W]), M.optim.Adagrad([W])):
+    for optimizer in (M.optim.RMSprop([W]), M.optim.Adadelta([W]), M.optim.NAdam([W])):
         with pytest.raises(RuntimeError, match="does not support sparse gradients"):
             optimizer.step()
     assert (W == 1).all()
