@@ -1,7 +1,6 @@
 """Samples follow their distribution, and their derivatives are those of the samples."""
 
 import math
-import warnings
 
 import numpy as np
 import pytest
@@ -9,7 +8,9 @@ import tinytorch as tt
 
 from distributions.families import CASES, numbers
 
-warnings.filterwarnings("ignore", message="Low df values")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Low df values", "ignore:Singular sample", "ignore:invalid value", "ignore:overflow"
+)
 N = 4000
 D = tt.distributions
 
