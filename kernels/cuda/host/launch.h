@@ -31,7 +31,7 @@
     X(counting, 0) X(norms, 2) X(scale, 0) X(mul_backward, 0) X(pool, 0) X(resample_taps, 0) X(resample, 0) \
     X(conv, 0) X(recurrent, 0) X(attention, 0) X(attention_query, 0) X(attention_key, 0) X(distinct, 0) \
     X(unfold, 0) X(batch_norm, 0) X(batch_running, 0) X(batch_sums, 0) X(sparse, 0) X(stack, 0) X(ldl, 0) \
-    X(small, 0) X(jacobi, 0) X(grid_sample, 0) X(fused, 0)
+    X(small, 0) X(tiny, 0) X(jacobi, 0) X(grid_sample, 0) X(fused, 0)
 /* clang-format on */
 
 #define TT_FAMILY_ENUM(name, kind) TT_FAMILY_##name,
