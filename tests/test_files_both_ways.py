@@ -138,8 +138,10 @@ def nest(m, rng, made, depth=4):
     if kind == 4:
         return m.nn.Parameter(m.ones(rng.randrange(4)), requires_grad=rng.random() < 0.5)
     if kind < 9:
-        return rng.choice((rng.randrange(1 << rng.choice((3, 15, 40, 90))), rng.random(), "\N{SNOWMAN}" * rng.randrange(3),
-                           b"\0\xff", None, True, m.Size([2]), m.float16, 1j, m.device("cpu")))  # fmt: skip
+        number, text = rng.randrange(1 << rng.choice((3, 15, 40, 90))), "\N{SNOWMAN}" * rng.randrange(3)
+        return rng.choice(
+            (number, rng.random(), text, b"\0\xff", None, True, m.Size([2]), m.float16, 1j, m.device("cpu"))
+        )
     if kind < 12:
         return [nest(m, rng, made, depth - 1) for _ in few]
     if kind < 14:
