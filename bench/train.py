@@ -269,18 +269,12 @@ def _memory(make, side):
     return lambda: megabytes
 
 
-def _settle(torch):
-    """What is tinytorch's default, for all sides."""
-    torch.backends.cudnn.allow_tf32, torch.backends.cudnn.deterministic = False, True
-
-
 def vit_b(side, autocast=None):
     model = make_vit(side.torch, image=224, patch=16, width=768, heads=12, layers=12, classes=1000)
     return train(side, model, normal(64, 3, 224, 224), _below(1000, 64), autocast=autocast)
 
 
 def resnet50(side, autocast=None, last=False):
-    _settle(side.torch)
     model = make_resnet(side.torch, depths=(3, 4, 6, 3), bottleneck=True, classes=1000, small_images=False)
     return train(side, model, normal(64, 3, 224, 224), _below(1000, 64), autocast=autocast, last=last)
 
@@ -292,7 +286,6 @@ def gpt2(side, autocast=None):
 
 
 def lstm_layers(side):
-    _settle(side.torch)
     model, loss = make_first_output(side.torch, side.torch.nn.LSTM(512, 512, 2)), side.torch.nn.functional.mse_loss
     return train(side, model, normal(64, 128, 512), normal(64, 128, 512, seed=1), loss=loss)
 
