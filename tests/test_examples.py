@@ -202,6 +202,13 @@ def test_learns_like_torch(name, options, tolerance, torch, train):
         np.testing.assert_allclose(ours[key], theirs[key], rtol=tolerance, err_msg=key)
 
 
+@pytest.mark.parametrize("library", ["tinytorch", "torch"])
+def test_higher_order(library):
+    """The program checks itself."""
+    pytest.importorskip(library)
+    assert load_example("higher_order", library).main([]) == 0
+
+
 def test_distillation(train, tmp_path):
     """A student learns from the network in another run's checkpoint, in a step whose losses fused mode leaves alone."""
     teacher = str(tmp_path / "teacher.pt")
