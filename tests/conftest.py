@@ -32,6 +32,7 @@ EXPECTED = (
     "half types differ",
     "a size",
     "could not import 'cupy'",
+    "could not import 'timm'",
     "the page describes eager mode",
     "only root can",
 )
@@ -117,6 +118,7 @@ def pytest_collection_modifyitems(config, items):
 @pytest.fixture(scope="session")
 def the_state():
     """state.py. It imports tinytorch, which must not be before pytest has read --fuse."""
+    importlib.import_module("tinytorch").backends.cudnn.allow_tf32 = False  # results are compared with the CPU's
     return importlib.import_module("state")
 
 

@@ -3,7 +3,8 @@
     python tests/corrupt_files.py COUNT [SEED]
 
 Each file is one that save() wrote, with bytes changed, cut out, doubled or inserted, in the archive or in the pickle
-inside it; or a pickle made of operators and names at random. Loading it may raise what load's docstring says.
+inside it; or a pickle made of operators and names at random; or one in a format of PyTorch's, or of safetensors.
+Loading it may raise what load's docstring says.
 Afterwards every attribute of every module and class must be the object that it was.
 """
 
@@ -22,7 +23,15 @@ import tinytorch as tt
 from tinytorch import nn, optim
 from tinytorch.archive import Reader, Writer
 
-FINE = (pickle.UnpicklingError, RuntimeError, EOFError, IndexError, NotImplementedError)  # what load says it may raise
+try:
+    from safetensors import SafetensorError
+    from tinytorch.utils import safetensors
+except ImportError:
+    safetensors, SafetensorError = None, RuntimeError
+
+FINE = (  # what load says it may raise
+    pickle.UnpicklingError, RuntimeError, EOFError, IndexError, NotImplementedError, SafetensorError,
+)  # fmt: skip
 NAMES = [
     "collections Counter", "collections OrderedDict", "collections defaultdict", "builtins set", "builtins frozenset",
     "builtins dict", "builtins list", "builtins bytearray", "builtins complex", "builtins slice", "builtins getattr",
@@ -34,9 +43,12 @@ NAMES = [
     "tinytorch.nn Module", "tinytorch lib", "torch FloatStorage", "torch.storage UntypedStorage", "torch float32",
     "torch._utils _rebuild_tensor_v2", "torch._utils _rebuild_tensor_v3", "torch._utils _rebuild_parameter",
     "torch._utils _rebuild_parameter_with_state", "torch._tensor _rebuild_from_type_v2", "torch Tensor", "torch Size",
+    "torch._utils _rebuild_tensor", "torch._utils _rebuild_sparse_tensor", "torch.serialization _get_layout",
+    "torch device", "torch.nn.parameter Parameter", "torch LongStorage", "torch ComplexFloatStorage", "torch bool",
 ]  # fmt: skip
 TEXTS = ["float32", "int64", "_h", "code", "cpu", "cuda:0", "storage", "__class__", "__dict__", "_metadata", "latin1",
-         "most_common", "__del__", "_node", "_grad", "x", ""]  # fmt: skip
+         "most_common", "__del__", "_node", "_grad", "x", "", "torch.sparse_coo", "torch.sparse_csr", "_is_buffer",
+         "conj", "neg"]  # fmt: skip
 
 
 def saved(obj, **options) -> bytes:
@@ -82,6 +94,17 @@ def packed_as_pytorch(content: bytes, storages: list, **more: bytes) -> bytes:
     return bytes(f.content)
 
 
+def pickled(obj) -> bytes:
+    return pickle.dumps(obj, 2)
+
+
+def packed_as_legacy(content: bytes, storages: list) -> bytes:
+    """A file as PyTorch wrote it before 1.6: float32 storages of these numbers."""
+    head = pickled(0x1950A86A20F9469CFC6C) + pickled(1001) + pickled({"little_endian": True})
+    data = b"".join(struct.pack("<q", len(s) // 4) + s for s in storages)
+    return head + content + pickled([str(k) for k in range(len(storages))]) + data
+
+
 PYTORCH = (  # a tensor of four floats, with an attribute
     b"ctorch._tensor\n_rebuild_from_type_v2\n(ctorch._utils\n_rebuild_tensor_v2\nctorch\nTensor\n"
     b"((X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\x000X\3\0\0\0cpuK\4tQK\0(K\4t(K\1t\x89ccollections\nOrderedDict\n)Rt"
@@ -89,10 +112,13 @@ PYTORCH = (  # a tensor of four floats, with an attribute
 )
 
 
+LEGACY = PYTORCH.replace(b"cpuK\4tQ", b"cpuK\4NtQ")
+
+
 def parts(file: bytes) -> tuple:
     """The pickle of an archive, and its storages."""
     archive = Reader(io.BytesIO(file))
-    return archive.read("data.pkl"), [archive.read(f"data/{k}") for k in range(len(archive.members) - 1)]
+    return archive.read("data.pkl"), [archive.read(n) for n in archive.members if n.startswith("data/")]
 
 
 def originals() -> list:
@@ -108,6 +134,13 @@ def originals() -> list:
         [t, t[2:4], t.view(tt.int32)],
         {"net": net.state_dict(), "opt": opt.state_dict(), "epoch": 3},
         {"p": nn.Parameter(tt.ones(2)), "b": nn.Buffer(tt.zeros(1)), 1.5: (True, None, "text", b"bytes", 1 << 80)},
+        [
+            tt.eye(2).to_sparse(),
+            tt.eye(3).to_sparse_csr(),
+            t.untyped_storage(),
+            tt.strided,
+            tt.ones(2, dtype=tt.complex64),
+        ],
         [{1, 2}, frozenset({3}), bytearray(b"abc"), 2j, tt.float16, tt.Size([2, 3]), tt.device("cpu"), slice(1, 2)],
     ]
     return [saved(o, pickle_protocol=p) for o in objects for p in (2, 4, 5)]
@@ -165,6 +198,9 @@ def made_up(rng: random.Random) -> bytes:
         lambda: b"\x90", lambda: b"\x91", lambda: b"d", lambda: b"l", lambda: b"1", lambda: b"\x93", lambda: b"\x92",
         lambda: name() + b"}" + text() + b"K\x05s\x86b", lambda: name() + b"N}" + text() + b"K\x05s\x86b",
         lambda: tensor() + b"N}" + text("_h") + b"h\0s\x86b", lambda: name() + text() + b"\x85R",
+        lambda: b"ctorch._utils\n_rebuild_sparse_tensor\n(ctorch.serialization\n_get_layout\n" + text() + b"\x85R("
+        + tensor() + tensor() + b"(K\4t" + rng.choice((b"\x88", b"\x89", b"")) + b"ttR",
+        lambda: PYTORCH.replace(b"OrderedDict\n)Rt", b"OrderedDict\n)R}" + text() + b"\x88st"),
         lambda: PYTORCH, lambda: PYTORCH + b"}" + text() + b"K\5sb",
         lambda: b"r" + rng.randbytes(4), lambda: b"\x8e" + rng.randbytes(8), lambda: b"\x96" + rng.randbytes(8),
         lambda: name() + b"J" + rng.randbytes(4) + b"\x85R", lambda: b"\x85" * rng.choice((10, 10_000)),
@@ -204,7 +240,8 @@ def use(obj, depth: int = 0) -> None:
     """Looks at what was loaded: its tensors' elements, too."""
     if isinstance(obj, tt.Tensor):
         if obj.numel() < 1000:
-            repr(obj), obj.detach().clone().fill_(1)
+            repr(obj)
+            obj.to_dense() if "sparse" in str(obj.layout) else obj.detach().clone().fill_(1)
     elif depth < 20 and isinstance(obj, (list, tuple, set, frozenset)):
         for part in list(obj)[:50]:
             use(part, depth + 1)
@@ -218,6 +255,9 @@ def main(count: int, seed: int) -> None:
     rng = random.Random(seed)
     files = originals()
     inner = [parts(f) for f in files]
+    legacy = packed_as_legacy(b"\x80\2" + LEGACY + b".", [bytes(16)])
+    assert tt.load(io.BytesIO(legacy)).a == 1
+    named = safetensors and safetensors.save({"a": tt.ones(2, 3), "b": tt.ones(3, dtype=tt.int8), "c": tt.zeros(0)})
     theirs = packed_as_pytorch(b"\x80\2" + PYTORCH + b".", [bytes(16)], byteorder=b"little")
     assert tt.load(io.BytesIO(theirs)).a == 1
     for f in files:
@@ -231,8 +271,15 @@ def main(count: int, seed: int) -> None:
     before = state()
     loaded = 0
     for k in range(count):
-        kind = rng.randrange(6)
-        if kind == 4:
+        kind = rng.randrange(9)
+        read = tt.load
+        if kind == 6 and named:
+            file, read = mangled(rng, named), lambda f: safetensors.load(f.getvalue())
+        elif kind == 6 or kind == 7:
+            file = mangled(rng, legacy)
+        elif kind == 8:
+            file = packed_as_legacy(mangled(rng, b"\x80\2" + LEGACY + b"."), [bytes(16)])
+        elif kind == 4:
             file = mangled(rng, theirs)
         elif kind == 5:
             file = packed_as_pytorch(mangled(rng, b"\x80\2" + PYTORCH + b"."), [bytes(16)])
@@ -244,7 +291,7 @@ def main(count: int, seed: int) -> None:
             content, storages = copy.copy(rng.choice(inner))
             file = packed(mangled(rng, content), storages if kind == 2 else [mangled(rng, s) for s in storages])
         try:
-            use(tt.load(io.BytesIO(file)))
+            use(read(io.BytesIO(file)))
             loaded += 1
         except FINE:
             pass

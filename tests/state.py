@@ -41,6 +41,7 @@ WATCHED = _paths(
         "devices": "_default",
         "dtypes": "_default",
         "generator": "default_generator",
+        "locations": "_registry",
         "multiprocessing": "_strategy",
         "nn.hooks": "GLOBAL REGISTRATION",
         "nn.utils.parametrize": "_cache _contexts",
@@ -51,18 +52,20 @@ WATCHED = _paths(
         "profiler.scopes": "_inside",
         "profiler.session": "_lock _open",
         "safe_names": "_allowed",
-        "serialization": "_load_endianness _mmap_flags",
         "torch_function": "_all_off _off modes",
         "utils.checkpoint": "_groups _settings",
+        "utils.data._utils.blocks": "outgoing",
+        "utils.data._utils.collate": "default_collate_fn_map",
+        "utils.data._utils.worker": "_worker_info",
         "utils.selective": "_entered _open _originals",
-        "utils.data.workers": "_info",
+        "utils.serialization": "_load _save",
     }
 )
 # Those that may grow: what was found or made once is kept.
 KEPT = _paths(
     {
         "amp.autocast_mode": "_wrapped",
-        "autograd.engine": "observers",  # but see below
+        "autograd.engine": "_accumulating observers",  # of a child after a fork; but see below
         "autograd.formulas": "_owners",
         "autograd.modes": "inference_used",
         "autograd.node": "last_write overwrites writers",
@@ -77,6 +80,7 @@ KEPT = _paths(
         "devices": "_KNOWN",
         "fuse.purity.guards": "_found",
         "generator": "_defaults _seed",
+        "pickler": "_NAMED _globals",
         "ops.declare.refusals": "_published",
         "overrides.overridable": "_codes _installed _placed ordinary plain",
         "profiler.ceilings": "_known",
@@ -85,6 +89,8 @@ KEPT = _paths(
         "storage": "_alive",
         "warn_once": "told",
         "torch_function": "on_subclass",
+        "utils.data._utils.blocks": "_received",
+        "utils.data._utils.channel": "ends",
         "wrapper_code": "_stacked",
     }
 )

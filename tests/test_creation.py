@@ -233,6 +233,37 @@ def test_promotion_elsewhere(torch, call):
             assert_same(*results, f"{left} {right}")
 
 
+FACTORS = {
+    "add": lambda m, x, y: x.add(y, alpha=0.37),
+    "add_": lambda m, x, y: x.clone().add_(y, alpha=0.37),
+    "sub": lambda m, x, y: x.sub(y, alpha=0.37),
+    "rsub": lambda m, x, y: m.rsub(y, x, alpha=0.37),
+    "addcmul": lambda m, x, y: m.addcmul(x, y, y, value=0.37),
+    "addcmul_": lambda m, x, y: x.clone().addcmul_(y, x, value=0.37),
+    "addcdiv": lambda m, x, y: m.addcdiv(x, y.bool(), x, value=0.37),
+    "addcdiv_": lambda m, x, y: x.clone().addcdiv_(y, x, value=0.37),
+    "addr": lambda m, x, y: m.addr(x, y, x, beta=0.3, alpha=0.37),
+}
+
+
+@pytest.mark.parametrize("name", FACTORS)
+def test_a_factor_is_applied_in_the_results_dtype(torch, name):
+    for left in ("float16", "float32", "float64", "complex64"):
+        for right in ("bfloat16", "float16", "float32", "int32", "uint8", "bool"):
+            values = ([0.3, 0.7, 1.1], [3, 0.7, 1.3])
+            outcome = []
+            for m in (tinytorch, torch):
+                x, y = (m.tensor(v).to(getattr(m, d)) for v, d in zip(values, (left, right), strict=True))
+                try:
+                    outcome.append(FACTORS[name](m, x, y))
+                except RuntimeError:
+                    outcome.append(None)
+            if None in outcome:
+                assert outcome == [None, None], f"{left} {right}"
+            else:
+                assert_same(*outcome, f"{left} {right}", rtol=2e-3 if left == "float16" else 2e-6)
+
+
 def test_in_place_keeps_its_dtype(torch):
     for left in DTYPES:
         for right in DTYPES:

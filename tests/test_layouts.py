@@ -16,6 +16,19 @@ def a(m, *shape):
     return m.arange(float(np.prod(shape))).reshape(shape)
 
 
+def last(m):
+    return a(m, 2, 3, 2, 2).contiguous(memory_format=m.channels_last)
+
+
+def spread(m):
+    return a(m, 2, 3, 1, 1).expand(2, 3, 2, 2)
+
+
+def derived(m, f):
+    x = last(m).requires_grad_()
+    return m.autograd.grad(f(x).sum(), x)[0]
+
+
 LAYOUTS = {
     "expand to the same": lambda m: a(m, 2, 1).t().expand(1, 2),
     "expand of one": lambda m: a(m, 3, 1, 4)[..., ::2].expand(3, 1, 2),
@@ -54,6 +67,16 @@ LAYOUTS = {
     "resize_ of a part": lambda m: a(m, 6)[2:].resize_(2, 2),
     "resize_ to what the memory holds": lambda m: a(m, 6)[1:3].resize_(4),
     "resize_ to more": lambda m: a(m, 2, 3).clone().t().resize_(8)[:6],
+    "row-major and channels last": lambda m: a(m, 2, 3, 2, 2) + last(m),
+    "channels last and row-major": lambda m: last(m) + a(m, 2, 3, 2, 2),
+    "expanded and channels last": lambda m: spread(m) * last(m),
+    "channels last and expanded": lambda m: last(m) * spread(m),
+    "a condition's layout": lambda m: m.where(last(m) > 3, a(m, 2, 3, 2, 2), spread(m)),
+    "a mixture of expanded and channels last": lambda m: m.lerp(spread(m), last(m), 0.5),
+    "two transposed": lambda m: a(m, 3, 4).t() + a(m, 4, 3),
+    "gradient through the pool of all": lambda m: derived(
+        m, lambda x: m.nn.functional.adaptive_avg_pool2d(x.relu(), 1)
+    ),
     "resize_as_": lambda m: a(m, 2, 3).clone().t().resize_as_(m.ones(3, 2)),
 }
 

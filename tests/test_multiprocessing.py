@@ -11,6 +11,7 @@ import pytest
 
 import tinytorch
 import tinytorch.multiprocessing as mp
+from tinytorch.autograd import engine
 from tinytorch.shared_memory import _blocks
 from tinytorch.utils.data import DataLoader, TensorDataset
 
@@ -202,8 +203,33 @@ def test_names(torch):
 
 
 def test_workers_of_a_loader_beside_it():
-    """Batches are not shared: a worker may be gone when its last one is taken."""
+    """No memory is left of its batches."""
     x = tinytorch.arange(12.0).reshape(6, 2)
     before = len(_blocks)
     loader = DataLoader(TensorDataset(x), batch_size=2, num_workers=2)
     assert [b.tolist() for (b,) in loader] == [x[k : k + 2].tolist() for k in (0, 2, 4)] and len(_blocks) == before
+
+
+@pytest.mark.skipif("fork" not in METHODS, reason="this machine cannot fork")
+def test_a_child_of_a_thread_s_backward_has_no_lock_of_it():
+    """Another thread adds to a gradient while the process forks: the child's own backward waits for nobody."""
+    adds, forked = threading.Event(), threading.Event()
+    x = tinytorch.ones(3, requires_grad=True)
+
+    def hold():
+        with engine._accumulating:
+            adds.set()
+            forked.wait(60)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    adds.wait(60)
+    child = mp.get_context("fork").Process(target=lambda: (x * 2).sum().backward())
+    child.start()
+    forked.set()
+    thread.join()
+    child.join(30)
+    alive = child.is_alive()
+    child.kill()
+    child.join()
+    assert not alive and child.exitcode == 0

@@ -142,7 +142,7 @@ def test_untrusted_files(tmp_path):
         load(io.BytesIO())
     save({"x": tt.arange(4)}, tmp_path / "cut")
     with zipfile.ZipFile(tmp_path / "cut") as z:
-        content = z.read("data.pkl")
+        content = z.read("archive/data.pkl")
     with pytest.raises(RuntimeError, match="out of bounds"):
         load(archive(**{"data.pkl": content, "data/0": b"123"}))
     with pytest.raises(FileNotFoundError):
@@ -152,8 +152,9 @@ def test_untrusted_files(tmp_path):
 def test_files_are_zip_files(tmp_path):
     save({"x": tt.arange(4), "y": tt.ones(3)}, tmp_path / "file")
     with zipfile.ZipFile(tmp_path / "file") as z:
-        assert z.testzip() is None and z.namelist() == ["data.pkl", "data/0", "data/1"]
-        assert z.read("data/1") == np.ones(3, np.float32).tobytes()
+        names = ["data.pkl", "byteorder", "data/0", "data/1", "version"]
+        assert z.testzip() is None and z.namelist() == [f"archive/{name}" for name in names]
+        assert z.read("archive/data/1") == np.ones(3, np.float32).tobytes()
         assert {i.compress_type for i in z.infolist()} == {zipfile.ZIP_STORED}
     before = (tmp_path / "file").read_bytes()
     save({"x": tt.arange(4), "y": tt.ones(3)}, tmp_path / "file")

@@ -83,11 +83,10 @@ def test_attributes_and_plain_values(weights_only):
 
 
 def test_what_is_not_read():
-    for bad in (torch.nn.Linear(1, 1), [torch.ones(1).to_sparse()]):
-        with pytest.raises(pickle.UnpicklingError, match="Unsupported global: GLOBAL torch"):
-            tt.load(written(bad))
-    with pytest.raises(RuntimeError):
-        tt.load(written(torch.ones(1), _use_new_zipfile_serialization=False))
+    with pytest.raises(pickle.UnpicklingError, match="Unsupported global: GLOBAL torch.nn.modules.linear.Linear"):
+        tt.load(written(torch.nn.Linear(1, 1)))
+    with pytest.raises(pickle.UnpicklingError, match="PyTorch's torch.fx.graph.Graph, and tinytorch has none"):
+        tt.load(written(torch.fx.Graph), weights_only=False)
     whole = written([torch.arange(1000)]).getvalue()
     for n in range(4, len(whole), 499):
         with pytest.raises(RuntimeError):
@@ -128,7 +127,7 @@ def test_map_locations(where):
 HOSTILE = [
     (b"K\0(K\4t", b"K\0(K\5t"), (b"K\0(K\4t", b"K\1(K\4t"),
     (b"(K\1t\x89", b"(K\1K\1t\x89"), (b"(K\1t\x89", b"(K\1tK\0"),
-    (b"ctorch\nFloatStorage", b"ctorch.storage\nUntypedStorage"), (b"ctorch\nTensor", b"ccollections\nCounter"),
+    (b"ctorch\nTensor", b"ccollections\nCounter"),
     (b"ctorch._utils\n_rebuild_tensor_v2", b"ccollections\nCounter"), (b"}X\1\0\0\0aK\1s", b"K\1"),
     (b"X\1\0\0\0a", b"X\x09\0\0\0__class__"), (b"X\1\0\0\0a", b"K\1"), (b"X\1\0\0\x000", b"X\1\0\0\x001"),
     (b"X\7\0\0\0storage", b"X\7\0\0\0strange"), (b"ctorch\nFloatStorage", b"ctorch\nTensor"),

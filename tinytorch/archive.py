@@ -8,6 +8,7 @@ length of the file before anything of that size is made.
 
 from __future__ import annotations
 
+import io
 import os
 import struct
 import zipfile
@@ -16,6 +17,7 @@ import zlib
 ALIGNMENT = 64  # of members: what maps the file finds its numbers where a kernel wants them
 CHUNK = 1 << 24  # bytes written at a time
 NO_ROOM = 0xFFFFFFFF  # in a field of 32 bits: the number stands in a field of 64
+NOT_COMPUTED = 0  # a checksum
 SIZES_BEHIND = 8  # a flag of a member: its sizes stand behind it
 PADDING, SIZES_64 = 0x4246, 1  # kinds of extra fields
 DATE = 0x21  # 1 January 1980: the same content makes the same bytes
@@ -29,10 +31,11 @@ FIRST, DIRECTORY, LAST_64, LAST_LOCATOR, LAST = b"PK\3\4", b"PK\1\2", b"PK\6\6",
 
 
 class Writer:
-    """Writes an archive to ``f``, which needs a ``write`` that takes bytes. ``close()`` writes the directory."""
+    """Writes an archive to ``f``, which needs a ``write`` that takes bytes. ``close()`` writes the directory.
+    ``alignment``: of members. ``checksums``: are they computed?"""
 
-    def __init__(self, f):
-        self.f, self.at = f, 0
+    def __init__(self, f, alignment: int = ALIGNMENT, checksums: bool = True):
+        self.f, self.at, self.alignment, self.checksums = f, 0, alignment, checksums
         self.members: list[tuple[bytes, int, int, int]] = []  # name, checksum, size, offset
 
     def _put(self, data: bytes) -> None:
@@ -46,17 +49,20 @@ class Writer:
             data = data[n:]  # a file without a buffer may take a part
 
     def add(self, name: str, data) -> None:
-        """Adds a member: bytes, or a buffer of them."""
-        label, size, checksum = name.encode(), len(data), zlib.crc32(data)
+        """Adds a member: what has bytes, and a length."""
+        label, size, checksum = name.encode(), len(data), NOT_COMPUTED
+        for i in range(0, size if self.checksums else 0, CHUNK):
+            checksum = zlib.crc32(data[i : i + CHUNK], checksum)
         extra = struct.pack("<2H2Q", SIZES_64, 16, size, size) if size >= NO_ROOM else b""
-        room = -(self.at + LOCAL.size + len(label) + len(extra) + 4) % ALIGNMENT
+        room = -(self.at + LOCAL.size + len(label) + len(extra) + 4) % self.alignment
         extra += struct.pack("<2H", PADDING, room) + bytes(room)
         self.members.append((label, checksum, size, self.at))
         short = min(size, NO_ROOM)
         self._put(LOCAL.pack(FIRST, 45, 0x800, 0, 0, DATE, checksum, short, short, len(label), len(extra)))
         self._put(label + extra)
         for i in range(0, size, CHUNK):
-            self._put(bytes(data[i : i + CHUNK]))
+            part = data[i : i + CHUNK]
+            self._put(part if isinstance(self.f, io.IOBase) else bytes(part))
 
     def close(self) -> None:
         """Writes the directory."""
@@ -106,9 +112,7 @@ class Reader:
         start = f.tell()
         f.seek(0, os.SEEK_END)
         self.length = f.tell()
-        self.members: dict[
-            str, tuple[int, int, int | None]
-        ] = {}  # name -> offset, size, checksum unless it is not sure
+        self.members: dict[str, tuple[int, int, int | None]] = {}  # offset, size, checksum where it is sure
         if start >= self.length:
             raise EOFError("load: ran out of input: the file stands at its end")
         if self._at(start, 4) != FIRST:
@@ -130,6 +134,7 @@ class Reader:
         if last[0] != LAST or found != len(self.members):
             raise RuntimeError("load: the file is corrupt: its directory does not list its members")
         f.seek(at + END.size + last[7])
+        self._leave_folder()
 
     def _at(self, at: int, size: int) -> bytes:
         """Some bytes of a header. RuntimeError when the file ends before."""
@@ -139,8 +144,7 @@ class Reader:
         return self.f.read(size)
 
     def _through_directory(self) -> None:
-        """Finds the members of an archive that tells their sizes behind them; those of PyTorch's, without the folder
-        that all are in."""
+        """Finds the members of an archive that tells their sizes behind them."""
         try:
             with zipfile.ZipFile(self.f) as archive:
                 entries = archive.infolist()
@@ -148,8 +152,6 @@ class Reader:
             raise RuntimeError(f"load: the file is corrupt or cut off: {e}") from None
         if sum(e.file_size for e in entries) > self.length:
             raise RuntimeError("load: the file is corrupt: its members are longer than it is")
-        names = [e.filename for e in entries]
-        folder = next((n.removesuffix("data.pkl") for n in names if ("/" + n).endswith("/data.pkl")), "")
         for e in entries:
             name, extra = LOCAL.unpack(self._at(e.header_offset, LOCAL.size))[9:]
             offset = e.header_offset + LOCAL.size + name + extra
@@ -157,8 +159,19 @@ class Reader:
                 raise RuntimeError(f"load: {e.filename!r} of the file is compressed")
             if e.header_offset < 0 or offset + e.file_size > self.length:
                 raise RuntimeError(f"load: the file is cut off within {e.filename!r}")
-            self.members[e.filename.removeprefix(folder)] = offset, e.file_size, None
+            self._enter(e.filename, (offset, e.file_size, None))
         self.f.seek(0, os.SEEK_END)
+        self._leave_folder()
+
+    def _enter(self, name: str, member: tuple) -> None:
+        if name in self.members:
+            raise RuntimeError(f"load: the file is corrupt: it has {name!r} twice")
+        self.members[name] = member
+
+    def _leave_folder(self) -> None:
+        """Names the members without the folder that all are in, which is that of the pickle."""
+        folder = next((n.removesuffix("data.pkl") for n in self.members if ("/" + n).endswith("/data.pkl")), "")
+        self.members = {name.removeprefix(folder): member for name, member in self.members.items()}
 
     def _member(self, at: int) -> int:
         """Takes note of the member whose header is at ``at``. Returns where it ends."""
@@ -178,9 +191,7 @@ class Reader:
             raise RuntimeError(
                 f"load: the file is cut off: {label!r} has {size} bytes, and {self.length - offset} are left"
             )
-        if label in self.members:
-            raise RuntimeError(f"load: the file is corrupt: it has {label!r} twice")
-        self.members[label] = offset, size, checksum
+        self._enter(label, (offset, size, None if checksum == NOT_COMPUTED else checksum))
         return offset + size
 
     def __contains__(self, name: str) -> bool:

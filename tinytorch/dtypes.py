@@ -8,6 +8,7 @@ import functools
 
 import numpy as np
 
+from . import library_name
 from .backends.cpu import ffi, lib
 from .backends.native import set_dtypes
 
@@ -57,7 +58,7 @@ class dtype:
         return self.numpy and self.numpy.str
 
     def __repr__(self):
-        return f"tinytorch.{self.name}"
+        return f"{library_name.shown}.{self.name}"
 
     def __reduce__(self):
         return _by_name, (self.name,)
@@ -174,7 +175,7 @@ class Size(tuple):
         return n
 
     def __repr__(self):
-        return f"tinytorch.Size({list(self)})"
+        return f"{library_name.shown}.Size({list(self)})"
 
     def __getitem__(self, item):
         got = tuple.__getitem__(self, item)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import library_name
 from .dtypes import no_more
 
 
@@ -14,7 +15,7 @@ class memory_format:
         self.name = name
 
     def __repr__(self):
-        return f"tinytorch.{self.name}"
+        return f"{library_name.shown}.{self.name}"
 
     def __reduce__(self):
         return self.name

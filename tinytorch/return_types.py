@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from . import library_name
+
 
 class _Result(tuple):
     """Several results under names: also a plain tuple."""
@@ -14,7 +16,7 @@ class _Result(tuple):
 
     def __repr__(self):
         fields = ",\n".join(f"{name}={value!r}" for name, value in zip(self._fields, self))
-        return f"tinytorch.return_types.{type(self).__name__}(\n{fields})"
+        return f"{library_name.shown}.return_types.{type(self).__name__}(\n{fields})"
 
     def __reduce__(self):
         return type(self), (tuple(self),)

@@ -1,28 +1,39 @@
 """Saving to files and loading again. Follows ``torch.save``, ``torch.load`` and ``torch.serialization``.
 
-A file is a zip archive (archive.py): ``data.pkl`` is the object, pickled, with a reference in place of each tensor's
-memory; ``data/0``, ``data/1``, ... are the memories, each once however many tensors show it.
-PyTorch's files are alike, and their weights can be read too (torch_names.py)."""
+A file is PyTorch's: a zip archive (archive.py) with ``data.pkl``, the object, pickled under PyTorch's names with a
+reference in place of each tensor's memory (pickler.py); ``data/0``, ``data/1``, ... are the memories, each once however
+many tensors show it. PyTorch's files before 1.6 (file_storages.py), and those that tinytorch wrote before it took
+PyTorch's names, are read too."""
 
 from __future__ import annotations
 
 import contextlib
 import enum
 import functools
+import importlib
 import io
 import mmap as memory_map
 import os
 import pickle
 import pickletools
+import shutil
+import sys
+import tempfile
+import threading
 import warnings
 
 from .archive import Reader, Writer
+from .atomic_file import replacing
 from .backends.cpu import check, ffi, lib
-from .backends.cuda import runtime
-from .devices import device
-from .dtypes import uint8
-from .ops.create import frombuffer
-from .ops.join import cat
+from .file_storages import ArchiveStorages, LegacyStorages, load_legacy
+from .locations import (
+    default_restore_location,
+    location_tag,
+    register_package,
+    restoring,
+    validate_cuda_device,
+)
+from .pickler import pickled
 from .safe_names import (
     RENAMED,
     SAFE,
@@ -33,33 +44,87 @@ from .safe_names import (
     tensor_of_0_1,
     users,
 )
-from .storage import UntypedStorage, storage_on
-from .tensor import Tensor, owned
-from .torch_names import StorageType, TypedStorage
+from .torch_names import StorageType, rebuild_sparse
 from .unpickler import Reading
+from .utils.serialization import config
 
 __all__ = [
-    "add_safe_globals",
-    "clear_safe_globals",
     "LoadEndianness",
+    "SourceChangeWarning",
+    "StorageType",
+    "add_safe_globals",
+    "check_module_version_greater_or_equal",
+    "clear_safe_globals",
+    "default_restore_location",
+    "get_crc32_options",
     "get_default_load_endianness",
     "get_default_mmap_options",
     "get_safe_globals",
     "get_unsafe_globals_in_checkpoint",
     "load",
+    "location_tag",
+    "mkdtemp",
+    "register_package",
     "safe_globals",
     "save",
+    "set_crc32_options",
     "set_default_load_endianness",
     "set_default_mmap_options",
+    "skip_data",
+    "validate_cuda_device",
 ]
 
-_mmap_flags = [memory_map.MAP_PRIVATE]
+
+class SourceChangeWarning(Warning):
+    """That the source of a module's class has changed: never given, since sources are not compared."""
+
+
+@contextlib.contextmanager
+def mkdtemp():
+    """A folder for a ``with`` block, which is removed afterwards. Follows ``torch.serialization.mkdtemp``."""
+    path = tempfile.mkdtemp()
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path)
+
+
+def check_module_version_greater_or_equal(module, req_version_tuple, error_if_malformed=True) -> bool:
+    """Is the version of a module this one, or a later one? RuntimeError for a version that is no such numbers, or a
+    warning, and True, unless ``error_if_malformed``. Follows
+    ``torch.serialization.check_module_version_greater_or_equal``."""
+    try:
+        parts = module.__version__.split(".")
+        return tuple([type(of)(parts[k]) for k, of in enumerate(req_version_tuple)]) >= tuple(req_version_tuple)
+    except Exception as e:
+        message = (
+            f"'{module.__name__}' module version string is malformed '{module.__version__}' and cannot be compared "
+            f"with tuple {req_version_tuple}"
+        )
+        if error_if_malformed:
+            raise RuntimeError(message) from e
+        warnings.warn(message + ", but continuing assuming that requirement is met", stacklevel=2)
+        return True
+
+
+# Settings.
+
+
+def get_crc32_options() -> bool:
+    """Does ``save`` compute checksums? Follows ``torch.serialization.get_crc32_options``."""
+    return config.save.compute_crc32
+
+
+def set_crc32_options(compute_crc32: bool) -> None:
+    """Sets whether ``save`` computes checksums; without them ``load`` does not see that a file is corrupt. Follows
+    ``torch.serialization.set_crc32_options``."""
+    config.save.compute_crc32 = compute_crc32
 
 
 def get_default_mmap_options() -> int:
     """How ``load(mmap=True)`` maps files: ``mmap.MAP_PRIVATE`` at the start. Follows
     ``torch.serialization.get_default_mmap_options``."""
-    return _mmap_flags[0]
+    return config.load.mmap_flags
 
 
 class set_default_mmap_options:
@@ -73,13 +138,13 @@ class set_default_mmap_options:
                 "Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or mmap.MAP_SHARED, "
                 f"but got {flags}"
             )
-        self.before, _mmap_flags[0] = _mmap_flags[0], flags
+        self.before, config.load.mmap_flags = config.load.mmap_flags, flags
 
     def __enter__(self):
         """The setting was made by ``__init__``."""
 
     def __exit__(self, *_):
-        _mmap_flags[0] = self.before
+        config.load.mmap_flags = self.before
 
 
 class LoadEndianness(enum.Enum):
@@ -90,13 +155,10 @@ class LoadEndianness(enum.Enum):
     BIG = 3
 
 
-_load_endianness: list = [None]
-
-
 def get_default_load_endianness() -> LoadEndianness | None:
     """The order of bytes in PyTorch's files that do not tell theirs; None at the start, which is little. Follows
     ``torch.serialization.get_default_load_endianness``."""
-    return _load_endianness[0]
+    return config.load.endianness
 
 
 def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
@@ -104,7 +166,29 @@ def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
     Follows ``torch.serialization.set_default_load_endianness``."""
     if endianness is not None and not isinstance(endianness, LoadEndianness):
         raise TypeError("Invalid argument type in function set_default_load_endianness")
-    _load_endianness[0] = endianness
+    config.load.endianness = endianness
+
+
+_local = threading.local()  # skip_data: is this thread in one?
+
+
+class skip_data:
+    """A context in which ``save`` writes zeros in place of the tensors' elements, and ``load`` gives zeros without a
+    look at them. ``materialize_fake_tensors`` is taken as in PyTorch. For this thread. Follows
+    ``torch.serialization.skip_data``."""
+
+    def __init__(self, materialize_fake_tensors: bool = False):
+        self.materialize_fake_tensors = materialize_fake_tensors
+
+    def __enter__(self):
+        self.before, _local.skip_data = _skips(), True
+
+    def __exit__(self, *_):
+        _local.skip_data = self.before
+
+
+def _skips() -> bool:
+    return getattr(_local, "skip_data", False)
 
 
 # Saving.
@@ -114,65 +198,55 @@ def _is_path(f) -> bool:
     return isinstance(f, (str, os.PathLike))
 
 
-def save(obj, f, pickle_module=pickle, pickle_protocol: int = 4, **unused) -> None:
-    """Writes ``obj``, any nest of containers and tensors, to a path or a binary file. Tensors that share memory will
-    share it again. A file that is there already is replaced when the new one is whole: it stays as it was if the disk
-    is full or ``obj`` cannot be pickled. ValueError for ``pickle_protocol`` 0 and 1; AttributeError for what is
-    neither a path nor has ``write``; RuntimeError when the folder is not there. Follows ``torch.save``."""
+def save(
+    obj,
+    f,
+    pickle_module=pickle,
+    pickle_protocol: int = 2,
+    _use_new_zipfile_serialization: bool = True,
+    _disable_byteorder_record: bool = False,
+) -> None:
+    """Writes ``obj``, any nest of containers and tensors, to a path or a binary file, which ``torch.load`` reads too.
+    Tensors that share memory will share it again. A file that is there already is replaced when the new one is whole:
+    it stays as it was if the disk is full, ``obj`` cannot be pickled, or the process is killed. ValueError for
+    ``pickle_protocol`` 0 and 1; AttributeError for what is neither a path nor has ``write``; RuntimeError when the
+    folder is not there; NotImplementedError for PyTorch's format before 1.6, which is read alone. Follows
+    ``torch.save``."""
     if not _is_path(f) and not hasattr(f, "write"):
         raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
     if pickle_protocol in (0, 1):
         raise ValueError(f"save: pickle_protocol must be 2 or more, got {pickle_protocol}")
-    storages: dict[int, tuple[int, UntypedStorage]] = {}
-
-    class Pickler(pickle_module.Pickler):
-        def persistent_id(self, obj):
-            if type(obj) is not UntypedStorage:
-                return None
-            number, _ = storages.setdefault(id(obj), (len(storages), obj))
-            return "storage", number, str(obj.whole.device)
-
-    content = io.BytesIO()
-    Pickler(content, pickle_protocol).dump(obj)
-    with _replacing(os.fspath(f)) if _is_path(f) else contextlib.nullcontext(f) as file:
-        archive = Writer(file)
-        archive.add("data.pkl", content.getvalue())
-        for number, storage in storages.values():
+    if not _use_new_zipfile_serialization:
+        raise NotImplementedError("save: _use_new_zipfile_serialization=False is not implemented: load alone takes it")
+    content, written = pickled(obj, pickle_module, pickle_protocol)
+    with replacing(os.fspath(f)) if _is_path(f) else contextlib.nullcontext(f) as file:
+        archive = Writer(file, config.save.storage_alignment, config.save.compute_crc32)
+        archive.add("archive/data.pkl", content)
+        if not _disable_byteorder_record:
+            archive.add("archive/byteorder", sys.byteorder.encode())
+        for key, storage in written.storages.items():
+            if _skips():
+                archive.add(f"archive/data/{key}", _Zeros(storage.nbytes()))
+                continue
             here = storage.whole.cpu()
             check(lib.tt_sync(here._h, 0), "save")
-            archive.add(f"data/{number}", ffi.buffer(here._h.data, here._h.numel) if here._h.numel else b"")
+            data = memoryview(ffi.buffer(here._h.data, here._h.numel)) if here._h.numel else b""
+            archive.add(f"archive/data/{key}", data)
+        archive.add("archive/version", b"3\n")
         archive.close()
 
 
-@contextlib.contextmanager
-def _replacing(path):
-    """A file to write that takes the place of ``path`` at the end, if nothing was raised. What is no ordinary file, is
-    empty (somebody may have it open: a temporary file), or is in a folder where no other may be made, is written
-    itself."""
-    path = os.path.realpath(os.fsdecode(path))
-    folder = os.path.dirname(path)
-    if not os.path.isdir(folder):
-        raise RuntimeError(f"Parent directory {folder} does not exist.")
-    beside = os.path.join(folder, f".{os.urandom(16).hex()}.tmp")
-    there = os.path.exists(path)
-    number = None
-    if not there or (os.path.isfile(path) and os.path.getsize(path)):
-        with contextlib.suppress(PermissionError):
-            number = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-    if number is None:
-        with open(path, "wb") as file:
-            yield file
-        return
-    try:
-        with open(number, "wb") as file:
-            if there:
-                os.fchmod(number, os.stat(path).st_mode & 0o7777)
-            yield file
-        os.replace(beside, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(beside)
-        raise
+class _Zeros:
+    """As many bytes, all zero."""
+
+    def __init__(self, n: int):
+        self.n = n
+
+    def __len__(self):
+        return self.n
+
+    def __getitem__(self, part: slice) -> bytes:
+        return bytes(len(range(*part.indices(self.n))))
 
 
 # Loading.
@@ -181,52 +255,130 @@ _PICKLES = ("_pickle", "pickle")
 
 
 def load(f, map_location=None, pickle_module=None, *, weights_only: bool | None = None, mmap=None, **pickle_load_args):
-    """Reads what ``save`` wrote to a path or a binary file, from where the file stands; it stands behind the archive
-    then. What PyTorch's ``torch.save`` wrote (in the format of 1.6 and later) is read too, as far as it is tensors,
-    containers and plain values. Follows ``torch.load``.
+    """Reads what ``save``, or PyTorch's ``torch.save`` of any version since 0.4, wrote to a path or a binary file, from
+    where the file stands; it stands behind the archive then. A path that ends in ".safetensors" is read by
+    ``utils.safetensors.load_file``. Follows ``torch.load``.
 
     With ``weights_only``, which is the default unless there is a ``pickle_module``, only tensors, containers and plain
     values are made, and what ``serialization.add_safe_globals`` allows; pickle.UnpicklingError for anything else.
-    Without it a file can run any code; ``pickle_module.Unpickler`` reads the pickle, with ``pickle_load_args``.
+    Without it a file can run any code; ``pickle_module.Unpickler`` reads the pickle, with ``pickle_load_args``. What
+    PyTorch names is tinytorch's of that name then; pickle.UnpicklingError where there is none.
 
     Tensors go where they were, or where ``map_location`` says: a device for all, a dict from device to device
-    ("cuda:0" to "cpu"), or a function that gets a storage, as a vector of bytes (uint8) on the CPU, and the name of the
-    device where it was, and returns the vector on another one (None: where it was). RuntimeError when the device is
-    not there, or the file is cut off or corrupt.
+    ("cuda:0" to "cpu"), or a function that gets a storage on the CPU, and the name of the device where it was, and
+    returns the storage on another one (None: where it was). RuntimeError when the device is not there, or the file is
+    cut off or corrupt.
 
-    With ``mmap`` the file, which must be given by its path (else ValueError), is mapped, and read when a tensor's
-    elements are, without a look at checksums; see ``serialization.set_default_mmap_options``."""
+    With ``mmap`` the file, which must be given by its path (else ValueError) and be no older than PyTorch 1.6
+    (RuntimeError), is mapped, and read when a tensor's elements are, without a look at checksums; see
+    ``serialization.set_default_mmap_options``."""
     if weights_only is None:
         weights_only = pickle_module is None
     if weights_only and pickle_module is not None:
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
     if weights_only and pickle_load_args:
         warnings.warn("pickle_load_args only works if `weights_only=False`.", stacklevel=2)
+    if _is_path(f) and os.fspath(f).endswith(".safetensors"):
+        return _load_safetensors(f, map_location)
+    mmap = config.load.mmap if mmap is None else mmap
     if mmap and not _is_path(f):
         raise ValueError("f must be a file path in order to use the mmap argument")
     with _opened(f) as file:
-        archive = Reader(file)
-        if "data.pkl" not in archive:
-            raise RuntimeError(f"load: {f} is not a file that save() wrote: it has no data.pkl")
-        content = archive.read("data.pkl")
-        storages = _Storages(archive, _putting(map_location), _map(file) if mmap else None)
-        if weights_only:
-            return Reading(content, storages).load()
+        start, put = file.tell(), restoring(map_location)
+        first = file.read(4)
+        file.seek(start)
+        unpickle = _trusting_nothing if weights_only else _trusting(pickle_module or pickle, pickle_load_args)
+        if first[:1] == b"\x80" or _is_tar(file):
+            if mmap:
+                raise RuntimeError(
+                    "mmap can only be used with files saved with "
+                    "`torch.save(_use_new_zipfile_serialization=True), please torch.save your checkpoint with this "
+                    "option in order to use mmap."
+                )
+            content = file.read()
+            storages = LegacyStorages(put, len(content), _skips())
+            found = load_legacy(content, storages, unpickle)
+        else:
+            archive = Reader(file)
+            if "constants.pkl" in archive:
+                raise RuntimeError(f"load: {f} is a TorchScript archive, a program, which is not read")
+            if "data.pkl" not in archive:
+                raise RuntimeError(f"load: {f} is not a file that save() wrote: it has no data.pkl")
+            mapped = _map(file) if mmap else None
+            storages = ArchiveStorages(archive, put, mapped, _big_endian(archive), _skips())
+            found, _ = unpickle(archive.read("data.pkl"), 0, storages)
+        storages.finish()
+        return found
 
-        base = (pickle_module or pickle).Unpickler
 
+def _load_safetensors(path, map_location):
+    if isinstance(map_location, dict) or callable(map_location):
+        raise RuntimeError("load: of a safetensors file map_location must be a device")
+    load_file = importlib.import_module(".utils.safetensors", __package__).load_file  # which wants another package
+    return load_file(path, device="cpu" if map_location is None else map_location)
+
+
+def _is_tar(file) -> bool:
+    start = file.tell()
+    file.seek(start + 257)
+    found = file.read(5)
+    file.seek(start)
+    return found == b"ustar"
+
+
+def _no_reference(reference):
+    raise pickle.UnpicklingError("load: the file refers to a storage outside of its object")
+
+
+def _trusting_nothing(content: bytes, at: int, storages) -> tuple:
+    """The object of the pickle at a place, and the place behind it; no code of its is run."""
+    reading = Reading(content, storages or _no_reference, at)
+    return reading.load(), reading.at
+
+
+def _trusting(pickle_module, options: dict):
+    """What reads a pickle with a module's Unpickler."""
+    base = pickle_module.Unpickler
+    own_references = any("persistent_load" in c.__dict__ for c in base.__mro__ if c.__module__ not in _PICKLES)
+
+    def unpickle(content: bytes, at: int, storages) -> tuple:
         class Unpickler(base):
             def find_class(self, module, name):
                 if (module, name) == (__name__, "_tensor"):
                     return functools.partial(tensor_of_0_1, storages)
-                theirs = SAFE.get(f"{module}.{name}") if module.partition(".")[0] == "torch" else None
-                return super().find_class(module, name) if theirs is None else theirs
+                if module.partition(".")[0] != "torch":
+                    return super().find_class(module, name)
+                found = _of_torch(module, name)
+                return functools.partial(found, storages) if found is rebuild_sparse else found
 
             def persistent_load(self, reference):
-                return super().persistent_load(reference) if own_references else storages(reference)
+                return super().persistent_load(reference) if own_references else (storages or _no_reference)(reference)
 
-        own_references = any("persistent_load" in c.__dict__ for c in base.__mro__ if c.__module__ not in _PICKLES)
-        return Unpickler(io.BytesIO(content), **pickle_load_args).load()
+        file = io.BytesIO(content)
+        file.seek(at)
+        return Unpickler(file, **options).load(), file.tell()
+
+    return unpickle
+
+
+_ALIKE = {"NonDynamicallyQuantizableLinear": "Linear"}  # classes of PyTorch's that differ in what is not here
+
+
+def _of_torch(module: str, name: str):
+    """What stands here for an object of PyTorch's. UnpicklingError where nothing does."""
+    found = SAFE.get(f"{module}.{name}")
+    if found is not None:
+        return found
+    parts = ["tinytorch", *module.split(".")[1:]]
+    name = _ALIKE.get(name, name)
+    while parts:  # PyTorch's inner modules (nn.modules.linear) have their names from the packages they are in
+        with contextlib.suppress(ImportError, AttributeError):
+            found = importlib.import_module(".".join(parts))
+            for part in name.split("."):
+                found = getattr(found, part)
+            return found
+        parts.pop()
+    raise pickle.UnpicklingError(f"load: the file has PyTorch's {module}.{name}, and tinytorch has none")
 
 
 def _opened(f):
@@ -251,91 +403,14 @@ def _map(file) -> memory_map.mmap:
         return memory_map.mmap(writable.fileno(), 0, flags=memory_map.MAP_SHARED)
 
 
-class _Storages:
-    """What the references of a pickle stand for: each storage of the archive once, where it is to be."""
-
-    def __init__(self, archive: Reader, put, mapped: memory_map.mmap | None):
-        self.archive, self.put, self.mapped = archive, put, mapped
-        self.known: dict[str, UntypedStorage] = {}
-
-    def __call__(self, reference) -> UntypedStorage:
-        kind = None
-        match reference:
-            case ("storage", int(number), str(where)):
-                key = str(int(number))
-            case ("storage", StorageType() as kind, str(key), str(where), int()):  # PyTorch's
-                pass
-            case _:
-                raise pickle.UnpicklingError("load: the file refers to something that save() does not write")
-        found = self.known.get(key)
-        if found is None:
-            if f"data/{key}" not in self.archive:
-                raise pickle.UnpicklingError(f"load: the file has no storage number {key:.20}")
-            whole = self.bytes(f"data/{key}")
-            if kind is not None and kind.of is not None and self.big_endian():
-                whole = reversed_elements(whole, kind.of.to_real().itemsize)
-            found = self.known[key] = storage_on(self.put(whole, where))
-        return found if kind is None else TypedStorage(found, kind.of)
-
-    def big_endian(self) -> bool:
-        """Has the file numbers whose most significant byte comes first?"""
-        if "byteorder" in self.archive:
-            return self.archive.read("byteorder") == b"big"
-        return get_default_load_endianness() is LoadEndianness.BIG
-
-    def bytes(self, name: str) -> Tensor:
-        """A member of the archive as a vector of bytes on the CPU."""
-        n = self.archive.size(name)
-        if self.mapped is not None and n:
-            return frombuffer(self.mapped, dtype=uint8, count=n, offset=self.archive.offset(name))
-        made = owned.tt_empty(uint8.code, 1, (n,))
-        if n:
-            self.archive.read_into(name, memoryview(ffi.buffer(made._h.data, n)))
-        return made
-
-
-def reversed_elements(whole: Tensor, size: int) -> Tensor:
-    """A vector of bytes, with those of each element of this size the other way round."""
-    n = whole.numel() // size * size
-    return cat([whole[:n].reshape(-1, size).flip(1).reshape(-1), whole[n:]])
-
-
-def _restored(whole: Tensor, where: str) -> Tensor:
-    """A storage on the device where it was. RuntimeError when it is not there."""
-    chosen = device(where)
-    if chosen.type == "cuda" and not (chosen.index or 0) < runtime.device_count():
-        there = (
-            f"there are {runtime.device_count()} CUDA devices: use map_location to map storages to one of them"
-            if runtime.device_count()
-            else "no CUDA device is available: use map_location='cpu' to map all storages to the CPU"
-        )
-        raise RuntimeError(f"load: the file has a tensor of {where}, but {there}")
-    return whole.to(chosen)
-
-
-def _putting(map_location):
-    """What puts a storage, read as a vector of bytes, where ``map_location`` says: given it and the device where it
-    was."""
-    if map_location is None:
-        return _restored
-    if isinstance(map_location, dict):
-        return lambda whole, where: _restored(whole, str(map_location.get(where, where)))
-    if callable(map_location):
-
-        def chosen(whole, where):
-            found = map_location(whole, where)
-            if found is None:
-                return _restored(whole, where)
-            if not isinstance(found, Tensor) or found.shape != whole.shape or found.dtype is not whole.dtype:
-                raise TypeError(
-                    "load: a map_location function must return what it is given, on the device it chooses, "
-                    f"or None, not {type(found).__name__}"
-                )
-            return found
-
-        return chosen
-    target = device(map_location)
-    return lambda whole, where: whole.to(target)
+def _big_endian(archive: Reader) -> bool:
+    """Has the file numbers whose most significant byte comes first? RuntimeError for an order that nobody knows."""
+    if "byteorder" in archive:
+        order = archive.read("byteorder") if archive.size("byteorder") < 10 else b""
+        if order not in (b"little", b"big"):
+            raise RuntimeError(f"load: the file is corrupt: Unknown endianness type: {order!r}")
+        return order == b"big"
+    return get_default_load_endianness() is LoadEndianness.BIG
 
 
 def get_unsafe_globals_in_checkpoint(f) -> list[str]:

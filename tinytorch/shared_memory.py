@@ -1,42 +1,50 @@
 """Memory that processes share: blocks without a name, which the system frees with the last process that has them.
 
 A block is mapped where it is made or received. A child that is forked has all of its parent's; other processes are sent
-a block's file descriptor (multiprocessing/reductions.py).
+a block's file descriptor (multiprocessing/reductions.py, utils/data/_utils/blocks.py).
 """
 
 from __future__ import annotations
 
-import mmap
 import os
 import tempfile
 import weakref
 
 from .backends.cpu import error, ffi, lib
 from .backends.native import hold
-from .dtypes import uint8
+from .dtypes import dtype, uint8
 from .tensor import Tensor, attempted
 
 
 class Block:
     """Shared memory, mapped into this process: ``fd`` stands for it, ``address`` is its first byte's."""
 
-    __slots__ = ("fd", "nbytes", "memory", "key", "__weakref__")
+    __slots__ = ("fd", "nbytes", "address", "key", "__weakref__")
 
     def __init__(self, fd: int, nbytes: int):
         """Takes ``fd`` over, also where that fails: OSError."""
-        self.fd, self.nbytes = fd, nbytes
+        self.fd, self.nbytes, self.address = fd, nbytes, 0
         status = os.fstat(fd)
-        self.memory = ffi.from_buffer("char[]", mmap.mmap(fd, nbytes))
+        if status.st_size < nbytes:
+            raise OSError(f"a block of {nbytes} bytes was announced, and has {status.st_size}")
+        memory = lib.tt_map_shared(fd, nbytes, True)
+        if memory == ffi.NULL:
+            raise OSError(ffi.errno, os.strerror(ffi.errno))
+        self.address = int(ffi.cast("intptr_t", memory))
         self.key = status.st_dev, status.st_ino
         _blocks[self.address] = self
         _received[self.key] = self
 
-    @property
-    def address(self) -> int:
-        return int(ffi.cast("intptr_t", self.memory))
+    def close(self) -> None:
+        """Lets go of the descriptor, not of the memory: it can be sent no more."""
+        if self.fd is not None:
+            os.close(self.fd)
+            self.fd = None
 
     def __del__(self):
-        os.close(self.fd)
+        if self.address:
+            lib.tt_unmap_shared(ffi.cast("void *", self.address), self.nbytes)
+        self.close()
 
 
 _release = ffi.addressof(lib, "tt_release_python")
@@ -69,14 +77,24 @@ def received_block(fd: int, nbytes: int) -> Block:
     return known
 
 
-def bytes_of(block: Block) -> Tensor:
-    """A block as a vector of bytes."""
-    owner = ffi.cast("void *", hold(block))
-    t = attempted.tt_from_memory(uint8.code, 1, (block.nbytes,), (1,), block.memory, block.nbytes, owner, _release)
+def tensor_on(owner, of: dtype, shape: tuple[int, ...], nbytes: int) -> Tensor:
+    """The elements at the beginning of a block's ``nbytes``, in order; ``owner`` is the block, or has it, and lives as
+    long as they do."""
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= size
+    held, memory = ffi.cast("void *", hold(owner)), ffi.cast("void *", owner.address)
+    t = attempted.tt_from_memory(of.code, len(shape), shape, strides[::-1], memory, nbytes, held, _release)
     if t is None:
-        lib.tt_release_python(owner)
+        lib.tt_release_python(held)
         raise error("share_memory_")
     return t
+
+
+def bytes_of(block: Block) -> Tensor:
+    """A block as a vector of bytes."""
+    return tensor_on(block, uint8, (block.nbytes,), block.nbytes)
 
 
 def block_of(t: Tensor) -> Block | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 import weakref
 
+from . import library_name
 from .autograd.node import address
 from .backends.cpu import check, error, ffi, lib
 from .devices import device as _device
@@ -120,7 +121,7 @@ class _Storage:
         return iter(self.tolist())
 
     def _index(self, key):
-        name = f"tinytorch.{type(self).__name__}"
+        name = f"{library_name.shown}.{type(self).__name__}"
         if isinstance(key, slice):
             return key
         if isinstance(key, (bool, float)) or not hasattr(key, "__index__"):
@@ -224,7 +225,7 @@ class UntypedStorage(_Storage):
 
     def type(self) -> str:
         """The name of its class."""
-        return "tinytorch.storage.UntypedStorage"
+        return f"{library_name.shown}.storage.UntypedStorage"
 
     def resize_(self, size: int) -> UntypedStorage:
         """Gives it ``size`` bytes, the first ones as they were. Returns this storage. RuntimeError when there is no
@@ -355,7 +356,7 @@ class TypedStorage(_Storage):
 
     def type(self) -> str:
         """The name that storages of the dtype had."""
-        return f"tinytorch.{self.dtype.scalar_type}Storage"
+        return f"{library_name.shown}.{self.dtype.scalar_type}Storage"
 
     def __deepcopy__(self, memo):
         return self._of(self._untyped_storage.__deepcopy__(memo))

@@ -29,12 +29,12 @@ def _name(of) -> str:
 
 
 class Reading:
-    """One pickle being read. ``persistent_load`` gives what a persistent id stands for."""
+    """One pickle being read, from a place on. ``persistent_load`` gives what a persistent id stands for."""
 
-    def __init__(self, content: bytes, persistent_load):
-        self.content, self.at, self.persistent_load = content, 0, persistent_load
+    def __init__(self, content: bytes, persistent_load, at: int = 0):
+        self.content, self.at, self.persistent_load = content, at, persistent_load
         self.nested = 0  # defaultdicts that are values of others
-        self.left = 64 + len(content)  # what may yet be copied
+        self.left = 64 + len(content) - at  # what may yet be copied
         self.stack: list = []
         self.marks: list[list] = []  # the stacks below the marks
         self.memo: dict[int, object] = {}
@@ -44,7 +44,7 @@ class Reading:
 
     def load(self):
         """The object. UnpicklingError for what is not allowed, or makes no sense; EOFError when there is no pickle."""
-        if not self.content:
+        if self.at >= len(self.content):
             raise EOFError("Ran out of input")
         try:
             while (code := self.take(1)[0]) != pickle.STOP[0]:
@@ -174,6 +174,13 @@ class Reading:
         for name, value in (slots or {}).items():
             setattr(top, name, value)
 
+    def set_state(self, made, state) -> None:
+        """Gives an object that is being made its state."""
+        self.new(made)
+        self.stack.append(state)
+        self.build()
+        self.stack.pop()
+
     # Operators of more than a line.
 
     def persistent(self) -> None:
@@ -275,6 +282,11 @@ def _raw(size):
     return _pushes(lambda r: r.take(r.number(size)))
 
 
+def _old_text(size, signed: bool):
+    """The text of Python 2's strings."""
+    return _pushes(lambda r: r.take(int.from_bytes(r.take(size), "little", signed=signed)).decode())
+
+
 def _integer(size):
     return _pushes(lambda r: int.from_bytes(r.take(r.number(size)), "little", signed=True))
 
@@ -296,6 +308,8 @@ OPS = {
         (pickle.SHORT_BINUNICODE, _text(1)),
         (pickle.BINUNICODE, _text(4)),
         (pickle.BINUNICODE8, _text(8)),
+        (pickle.SHORT_BINSTRING, _old_text(1, False)),
+        (pickle.BINSTRING, _old_text(4, True)),
         (pickle.SHORT_BINBYTES, _raw(1)),
         (pickle.BINBYTES, _raw(4)),
         (pickle.BINBYTES8, _raw(8)),

@@ -105,6 +105,14 @@ enum { TT_CUDA_DEVICES = 64, TT_CUDA_STREAMS = 64, TT_HOST_MEMORY = -1 };
 void tt_cuda_set_stream(int device, int stream); /* this thread's current one */
 int tt_cuda_stream(int device);
 void tt_cuda_keep_launches(int on); /* those kept are forgotten */
+/* Of the launch of this number, which Python is being told of: the driver's handles of the kernel and the stream. From now
+ * on C launches it itself, by cuLaunchKernel, whose address tt_cuda_launcher was told. */
+void tt_cuda_keep_handles(int number, void *function, void *stream);
+void tt_cuda_launcher(void *function);
+/* cuDNN's functions, cudnnBackend... each. Then a plan is executed with the tensors of n uids at these addresses: the
+ * library's status. */
+void tt_cudnn_functions(void *create, void *set, void *finalize, void *execute, void *destroy);
+int tt_cudnn_execute(void *handle, void *plan, int n, const int64_t *uids, const int64_t *addresses, int64_t workspace);
 extern int tt_cuda_approximate; /* the setting */
 extern int tt_cuda_caching; /* the setting */
 extern int

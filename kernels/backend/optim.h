@@ -12,6 +12,7 @@ typedef struct {
 /* What rate and root follow from, step by step: tt_rate_of and tt_root_of in kernels/scalar/optim.h. */
 typedef struct {
     double lr, lr_decay, beta1, beta2, root;
+    const tt_array *skip; /* a float32 number on the device: unless it is 0 nothing is updated. Or NULL */
 } tt_schedule;
 
 /* One parameter, ready for the loop. */

@@ -470,6 +470,7 @@ tt_array *tt_apart(tt_array *a) {
 
 int tt_keep_counter(tt_array *a, tt_array *old) {
     tt_storage *s = tt_counter(old);
+    if (s == a->storage) return count_with(a, NULL);
     /* A storage that nobody else shows is not kept for the sake of its version. */
     if (s == old->storage && __atomic_load_n(&s->refs, __ATOMIC_RELAXED) == 1) return own_counter(a, s->version);
     tt_storage_ref(s);

@@ -364,3 +364,14 @@ void tt_raise_peak(int64_t allocated, int64_t reserved) {
     raise_to(true_peak(), allocated);
     raise_to(&stats.reserved_peak, reserved);
 }
+
+#ifndef MAP_POPULATE
+#define MAP_POPULATE 0
+#endif
+
+void *tt_map_shared(int fd, int64_t nbytes, int touch) {
+    void *memory = mmap(NULL, (size_t)nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | (touch ? MAP_POPULATE : 0), fd, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+int tt_unmap_shared(void *memory, int64_t nbytes) { return munmap(memory, (size_t)nbytes); }

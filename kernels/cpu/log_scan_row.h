@@ -7,7 +7,7 @@ static void ROW(const iterator *w, int64_t at) {
     T *out = (T *)w->out + at;
     int64_t step = w->reverse ? -w->inner : w->inner, i = w->reverse ? (w->n - 1) * w->inner : 0;
     double v[CHUNK][TT_BLOCK / CHUNK], sums[TT_BLOCK / CHUNK], tops[TT_BLOCK / CHUNK], before[TT_BLOCK / CHUNK];
-    double levels[TT_LEVELS], block = 0, all = 0;
+    double levels[TT_LEVELS] = {0}, block = 0, all = 0;
     for (int64_t j0 = 0; j0 < w->n; j0 += TT_BLOCK, i += TT_BLOCK * step) {
         int64_t left = w->n - j0 < TT_BLOCK ? w->n - j0 : TT_BLOCK, chunks = (left + CHUNK - 1) / CHUNK;
         int64_t totals = j0 + left < w->n ? chunks : chunks - 1; /* so many are asked for */

@@ -173,6 +173,15 @@ static int recording(int op, int n, tt_array *const *in) {
     return can;
 }
 
+/* Are elements repeated along a dimension? */
+static bool is_expanded(const tt_array *a) {
+    if (a->flags & TT_FLAG_CONTIGUOUS) return false;
+    for (int d = 0; d < a->ndim; d++)
+        if (a->strides[d] == 0 && a->shape[d] > 1) return true;
+    return false;
+}
+
+/* The result lies in memory as the first input of its shape does that is not expanded; else it is row-major. */
 static tt_array *apply(int op, int n, tt_array **in) {
     int64_t shape[TT_MAX_NDIM];
     TT_ON_DEVICE_IF(NULL, tt_ops[op].name, true, n, in);
@@ -182,18 +191,12 @@ static tt_array *apply(int op, int n, tt_array **in) {
     if (dtype < 0 || !broadcast(tt_ops[op].name, n, in, &ndim, shape)) return NULL;
     if (n > 1 && divides_by_zero(op, dtype, in[1], ndim, shape)) return NULL;
     int result = tt_result_dtype(op, dtype);
-    /* The result lies in memory as the first input of its shape that is not row-major does; else row-major. */
     tt_array *like = NULL;
-    for (int k = 0; k < n; k++) {
-        const tt_array *a = in[k];
-        if (a->ndim != ndim || memcmp(a->shape, shape, sizeof(int64_t) * (size_t)ndim) != 0) continue;
-        if (a->flags & TT_FLAG_CONTIGUOUS) {
-            like = NULL;
-            break;
-        }
-        if (!like) like = in[k];
-    }
-    tt_array *out = like ? tt_empty_like(like, result) : tt_empty(result, ndim, shape);
+    for (int k = 0; k < n && !like; k++)
+        if (in[k]->ndim == ndim && !memcmp(in[k]->shape, shape, sizeof(int64_t) * (size_t)ndim) && !is_expanded(in[k]))
+            like = in[k];
+    bool plain = !like || like->flags & TT_FLAG_CONTIGUOUS; /* it may be a number of the CPU's */
+    tt_array *out = plain ? tt_empty(result, ndim, shape) : tt_like(like, result);
     if (!out) return NULL;
     if (out->numel && !(record && tt_record_op(op, dtype, out, n, in))) {
         for (int k = 0; record && k < n; k++)

@@ -44,8 +44,8 @@ static tt_array *weights_sum(tt_array *weight) {
     return NULL;
 }
 
-tt_array *tt_class_loss(tt_array *x, tt_array *target, tt_array *weight, int logits, int reduction, int64_t ignore,
-                        double smoothing, tt_array **stats) {
+tt_array *tt_class_loss(tt_array *x, tt_array *target, tt_array *weight, int logits, int wide, int reduction,
+                        int64_t ignore, double smoothing, tt_array **stats) {
     const char *op = logits ? "cross_entropy" : "nll_loss";
     *stats = NULL;
     TT_ON_DEVICE(NULL, op, 3, ((tt_array *[]){x, target, weight}));
@@ -54,14 +54,14 @@ tt_array *tt_class_loss(tt_array *x, tt_array *target, tt_array *weight, int log
     if (x->ndim != 2) return tt_fail(TT_RUNTIME_ERROR, "%s: input should be 1D or 2D, got %dD", op, x->ndim);
     int64_t rows = x->shape[0], classes = x->shape[1];
     if (!check_classes(op, target, weight, rows, classes, ignore) || tt_rows_too_long(op, classes)) return NULL;
-    if (weight && weight->dtype != x->dtype)
+    int dtype = tt_compute_dtype(x->dtype), result = wide ? dtype : x->dtype;
+    if (weight && weight->dtype != result)
         return tt_fail(TT_RUNTIME_ERROR, "%s: expected weight of dtype %s, that of input, but found %s", op,
-                       tt_dtype_names[x->dtype], tt_dtype_names[weight->dtype]);
-    int dtype = tt_compute_dtype(x->dtype);
+                       tt_dtype_names[result], tt_dtype_names[weight->dtype]);
     tt_plain p[2] = {{0}};
     tt_array *out = NULL;
     bool ok = (*stats = tt_empty(dtype, 1, (int64_t[]){2 * rows + 1})) && tt_plain_take(&p[0], target, TT_I64) &&
-              tt_plain_take(&p[1], weight, dtype) && (out = tt_empty(x->dtype, reduction == 0, &rows));
+              tt_plain_take(&p[1], weight, dtype) && (out = tt_empty(result, reduction == 0, &rows));
     tt_class_work w = {.x = x,
                        .target = p[0].array,
                        .weight = p[1].array,

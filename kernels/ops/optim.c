@@ -27,6 +27,24 @@ typedef struct request {
     bool asynchronous; /* may be a job; then gradients may be under way */
 } request;
 
+/* Can the devices leave this step out, if `skip` says so? */
+static bool check_skip(const request *r) {
+    const tt_array *skip = r->schedule.skip;
+    if (!skip) return true;
+    if (tt_lazy_of(skip->storage) && !tt_flush(skip, false)) {
+        tt_decline();
+        return false;
+    }
+    bool good = skip->storage->device && skip->numel == 1 && skip->dtype == TT_F32;
+    for (int k = 0; k < r->n; k++)
+        good = good && r->operands[0][k]->storage->device == skip->storage->device &&
+               (!r->steps || r->steps[k]->storage->device == skip->storage->device);
+    if (!good)
+        tt_fail(TT_RUNTIME_ERROR,
+                "%s: found_inf must be a float32 number on the device of all parameters and step counts", r->name);
+    return good;
+}
+
 static bool check(const request *r, int k) {
     static const char *const roles[OPERANDS] = {"parameter", "gradient", "state", "state", "state"};
     char want[TT_SHAPE_TEXT], have[TT_SHAPE_TEXT];
@@ -177,6 +195,7 @@ static int run(request *r) {
     if (r->n <= 0) return 0;
     __attribute__((cleanup(tt_leave_device), unused)) int before = tt_device;
     r->asynchronous = tt_may_submit_jobs();
+    if (!check_skip(r)) return -1;
     for (int k = 0; k < r->n; k++)
         if (!check(r, k)) return -1;
     tt_update_item *items = tt_scratch((int64_t)sizeof(tt_update_item) * r->n);
@@ -233,7 +252,8 @@ done:
 
 int tt_optimize(int rule, int n, tt_array **params, tt_array **grads, tt_array **s0, tt_array **s1, tt_array **s2,
                 tt_array **steps, const char *fresh, int maximize, int writer, double lr, int flags, double lr_decay,
-                double beta1, double decay, double a, double b, double c, double root, double ahead, double eps) {
+                double beta1, double decay, double a, double b, double c, double root, double ahead, double eps,
+                tt_array *skip) {
 #define TITLE(name, title, states) title,
     static const char *const titles[] = {TT_UPDATE_RULES(TITLE)};
     request r = {.name = titles[rule],
@@ -243,7 +263,7 @@ int tt_optimize(int rule, int n, tt_array **params, tt_array **grads, tt_array *
                  .steps = steps,
                  .fresh = fresh,
                  .rule = rule,
-                 .schedule = {.lr = lr, .lr_decay = lr_decay, .beta1 = beta1, .beta2 = b, .root = root}};
+                 .schedule = {.lr = lr, .lr_decay = lr_decay, .beta1 = beta1, .beta2 = b, .root = root, .skip = skip}};
     r.common = (tt_update){.flags = flags,
                            .sign = maximize ? -1 : 1,
                            .decay = decay,

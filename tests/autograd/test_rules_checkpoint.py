@@ -297,6 +297,35 @@ def checkpoints_without_a_word_on_reentrance(torch):
     return [w.category.__name__ for w in caught], type(y.grad_fn).__name__
 
 
+@program
+def checkpoints_within_autocast(torch):
+    """What is computed again is cast as it was the first time, and not where autocast was off."""
+    module = __import__(f"{torch.__name__}.utils.checkpoint", fromlist=["checkpoint"])
+    out = []
+    for reentrant in (True, False):
+        for outer, inner in ((torch.bfloat16, None), (torch.float16, None), (torch.bfloat16, False), (None, None)):
+            seen = []
+
+            def part(x, w, seen=seen, inner=inner):
+                y = x @ w
+                seen.append(str(y.dtype).split(".")[1])
+                if inner is False:
+                    with torch.autocast("cpu", enabled=False):
+                        y = (x @ w).relu()
+                        seen.append(str(y.dtype).split(".")[1])
+                return y.relu()
+
+            x = torch.ones(2, 3, requires_grad=True)
+            w = torch.full((3, 3), 0.5, requires_grad=True)
+            with torch.autocast("cpu", dtype=outer, enabled=outer is not None):
+                y = module.checkpoint(part, x, w, use_reentrant=reentrant)
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                loss = y.float().sum()
+            loss.backward()
+            out.append((seen, x.grad, w.grad))
+    return out
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program(name, torch):
     agree(PROGRAMS[name], torch)

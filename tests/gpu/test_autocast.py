@@ -32,3 +32,25 @@ def test_grad_scaler(gpu):
         scaler.step(optimizer)
         scaler.update()
         assert p.tolist() == [value] * 3 and scaler.get_scale() == scale and scaler._scale.is_cuda
+
+
+@pytest.mark.parametrize("dtype", [tt.float16, tt.bfloat16])
+@pytest.mark.parametrize("shape", [(5, 37), (3, 4, 6), (2, 1500)], ids=str)
+def test_cross_entropy_reads_halves(device, dtype, shape):
+    """Logits of half types have the loss and the gradients of a copy in float32."""
+    tt.manual_seed(0)
+    x = tt.randn(shape, device=device).to(dtype)
+    target = tt.randint(0, shape[1], (shape[0], *shape[2:]), device=device)
+    weight = tt.rand(shape[1], device=device)
+    for how in ({}, {"reduction": "none"}, {"weight": weight, "label_smoothing": 0.1}, {"reduction": "sum"}):
+        found = []
+        for cast in (False, True):
+            logits = x.clone().requires_grad_()
+            with tt.autocast(device, dtype=dtype):
+                loss = F.cross_entropy(logits.float() if cast else logits, target, **how)
+            assert loss.dtype is tt.float32
+            (grad,) = tt.autograd.grad(loss.sum(), logits, retain_graph=True)
+            (again,) = tt.autograd.grad(loss.sum(), logits, create_graph=True)
+            (second,) = tt.autograd.grad(again.float().square().sum(), logits)
+            found.append([t.cpu().tolist() for t in (loss, grad, again, second)])
+        assert found[0] == found[1]

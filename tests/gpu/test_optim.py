@@ -154,3 +154,42 @@ def test_steps_counted_on_the_device(gpu, rule):
     again = rule(there[0])
     again.load_state_dict(there[1].state_dict())
     assert again.state[there[0][0]]["step"].device.type == "cuda"  # the loaded groups are capturable
+
+
+def scaled_program(rule, device, steps):
+    """Parameters after steps by a GradScaler, some of which have infinite gradients."""
+    rng = np.random.default_rng(0)
+    params = parameters([rng.standard_normal(s) for s in SHAPES], tt.float32, device)
+    optimizer, scaler = RULES[rule](params), tt.amp.GradScaler(device, init_scale=4.0, growth_interval=2)
+    for step in range(steps):
+        optimizer.zero_grad()
+        factor = float("inf") if step in (0, 3) else 0.5
+        scaler.scale(sum((p * p * factor).sum() for p in params if p.numel())).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    return params, scaler, optimizer
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_grad_scaler(gpu, rule):
+    """A device leaves out what the CPU leaves out."""
+    here, there = [scaled_program(rule, device, 5) for device in ("cpu", "cuda")]
+    assert here[1].get_scale() == there[1].get_scale()
+    for p, q in zip(here[0], there[0]):
+        np.testing.assert_allclose(p.detach(), q.detach().cpu(), rtol=1e-6, atol=1e-7)
+        if "step" in here[2].state[p] and p.grad is not None:
+            assert here[2].state[p]["step"].item() == there[2].state[q]["step"].item() == 3
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule not in ("asgd", "nadam")])
+def test_grad_scaler_does_not_wait(emulated, monkeypatch, rule):
+    params, scaler, optimizer = scaled_program(rule, "cuda", 2)
+    waits = []
+    monkeypatch.setattr(emulated, "to_host", lambda *args: waits.append(args))
+    monkeypatch.setattr(emulated, "wait_for_stream", waits.append)
+    for _ in range(2):
+        optimizer.zero_grad()
+        scaler.scale(params[0].sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    assert not waits

@@ -131,3 +131,90 @@ def test_the_loader_pins_batches():
         [{"a": tt.ones(2), "b": "text"}], batch_size=1, pin_memory=True, collate_fn=lambda batch: (batch[0],)
     ):
         assert x["a"].is_pinned() and x["b"] == "text"
+
+
+def test_what_backward_wants_is_kept_in_page_locked_memory():
+    """Activations are offloaded without waiting, and the gradients are those of a pass that keeps them."""
+    tt.manual_seed(0)
+    net = tt.nn.Sequential(tt.nn.Linear(8, 16), tt.nn.GELU(), tt.nn.Linear(16, 16), tt.nn.GELU(), tt.nn.Linear(16, 1))
+    net.to("cuda")
+    x = tt.randn(32, 8, device="cuda")
+    kept = []
+
+    class Kept(tt.autograd.graph.save_on_cpu):
+        def __init__(self, *args):
+            super().__init__(*args)
+            pack, unpack = self.hooks
+            self.hooks = (lambda t: kept.append(pack(t)) or kept[-1], unpack)
+
+    def gradients():
+        net.zero_grad()
+        net(x).square().mean().backward()
+        return [p.grad.tolist() for p in net.parameters()]
+
+    expected = gradients()
+    for pinned in (True, False):
+        with Kept(pinned):
+            out = net(x)
+        held = cuda.memory_allocated()
+        assert kept and all(t.device == tt.device("cpu") and t.is_pinned() is pinned for _, t in kept)
+        net.zero_grad()
+        out.square().mean().backward()
+        assert [p.grad.tolist() for p in net.parameters()] == expected and held > 0
+        kept.clear()
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_batches_of_workers_are_pinned(persistent):
+    data = tt.utils.data.TensorDataset(tt.arange(40.0).reshape(20, 2), tt.arange(20))
+    loader = tt.utils.data.DataLoader(data, batch_size=3, num_workers=1, pin_memory=True, persistent_workers=persistent)
+    for _ in range(2):
+        got = []
+        for x, y in loader:
+            assert x.is_pinned() and y.is_pinned()
+            on_device = x.to("cuda", non_blocking=True)
+            assert (on_device[:, 0].cpu() == 2 * y).all()
+            got += y.tolist()
+        assert got == list(range(20))
+    loader = tt.utils.data.DataLoader([Unpinnable()], num_workers=1, pin_memory=True, collate_fn=lambda batch: batch[0])
+    with pytest.raises(KeyError, match="Caught KeyError in pin memory thread"):
+        list(loader)
+
+
+class Unpinnable:
+    """At the top, for pickle."""
+
+    def pin_memory(self):
+        raise KeyError("never")
+
+
+def test_a_selective_checkpoint_keeps_results_in_page_locked_memory():
+    from_list = tt.utils.checkpoint.create_selective_checkpoint_contexts
+    policies, found = tt.utils.checkpoint.CheckpointPolicy, {}
+    offloaded = []
+
+    class Offloading:
+        def __call__(self, context, op, *args):
+            if op is not tt.ops.aten.mm.default:
+                return policies.MUST_RECOMPUTE
+            offloaded.append(tuple(context.op_output.shape))
+            return policies.MUST_CPU_OFFLOAD
+
+    x, w = tt.randn(64, 32, device="cuda"), tt.randn(32, 128, device="cuda", requires_grad=True)
+    for name, policy in (("kept", [tt.ops.aten.mm.default]), ("offloaded", Offloading()), ("recomputed", [])):
+        w.grad = None
+        cuda.synchronize()
+        calls = []
+
+        def part(w, calls=calls):
+            calls.append(1)
+            return (x @ w * len(calls)).sin().sum()
+
+        before = cuda.memory_allocated()
+        y = tt.utils.checkpoint.checkpoint(part, w, use_reentrant=False, context_fn=lambda p=policy: from_list(p))
+        held = cuda.memory_allocated() - before
+        y.backward()
+        found[name] = w.grad.tolist(), held, len(calls)
+    assert offloaded == [(64, 128)]
+    assert found["offloaded"][0] == found["kept"][0] and [n for _, _, n in found.values()] == [2, 2, 2]
+    assert found["kept"][1] - found["offloaded"][1] >= 64 * 128 * 4 and found["offloaded"][1] == found["recomputed"][1]

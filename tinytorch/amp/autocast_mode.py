@@ -16,8 +16,10 @@ from types import FunctionType
 
 from ..autograd.modes import DEFAULT, Mode, ModeContext, current
 from ..cuda.devices import is_available
+from ..backends.cpu import lib
 from ..backends.native import modes
 from ..dtypes import bfloat16, dtype, float16, float32, float64
+from ..ops.class_loss import cross_entropy_of_halves
 from ..ops.declare import OPS
 from ..tensor import Tensor
 from ..wrapper_code import is_over, original_of, own_code, put_over, wrapper_code
@@ -27,6 +29,8 @@ _LOWER = {"cuda": (float16, bfloat16), "cpu": (bfloat16, float16)}  # what each 
 _defaults = {device: dtypes[0] for device, dtypes in _LOWER.items()}
 _caching = [True]
 _CASTABLE = frozenset(d.code for d in (float16, bfloat16, float32))
+# What is done instead of a cast to float32, with the same result: functions whose kernels read half types.
+_OF_HALVES = {"nn.functional.cross_entropy": cross_entropy_of_halves}
 _wrapped: dict[int, tuple] = {}  # by id: functions, and the code that they got
 
 _WRAPPER = """
@@ -95,15 +99,17 @@ def _call(rules: tuple, original, args: tuple, kwargs: dict, mode: Mode):
             tensors.append(v)
         elif isinstance(v, (list, tuple)):
             tensors += [t for t in v if isinstance(t, Tensor)]
-    device = next((t.device.type for t in tensors if t.device.type in state.dtypes), None)
+    device = next((kind for t in tensors if (kind := _kind(t)) in state.dtypes), None)
     rule = by_device.get(device)
     if rule is None:
         return original(*args, **kwargs)
-    eligible = [t for t in tensors if t._h.dtype in _CASTABLE and t.device.type == device]
+    eligible = [t for t in tensors if t._h.dtype in _CASTABLE and _kind(t) == device]
     if rule == "lower":
         to = state.dtypes[device]
     elif rule == "full":
         to = float32
+        if name in _OF_HALVES and args and type(args[0]) is Tensor and args[0].dtype in _LOWER[device]:
+            original, eligible = _OF_HALVES[name], ()
     elif rule == "refused":
         if any(t.dtype is not float32 for t in eligible):
             raise RuntimeError(
@@ -127,10 +133,16 @@ def _call(rules: tuple, original, args: tuple, kwargs: dict, mode: Mode):
         modes[thread] = mode
 
 
+def _kind(t: Tensor) -> str:
+    """Of the device that it is on."""
+    return "cuda" if t._h.flags & lib.TT_FLAG_DEVICE else "cpu"
+
+
 def _cast(value, to: dtype, chosen: set, state: State):
     """An argument, in lists and tuples too, in the dtype; parameters are cast once."""
     if isinstance(value, (list, tuple)):
-        return type(value)([_cast(v, to, chosen, state) for v in value])
+        inside = any(id(v) in chosen for v in value)
+        return type(value)([_cast(v, to, chosen, state) for v in value]) if inside else value
     if id(value) not in chosen:
         return value
     keeps = (
@@ -190,6 +202,22 @@ class autocast(ModeContext):
             dtypes[self.device] = self.fast_dtype
         copies = (state.copies if state is not None and state.copies is not None else {}) if self._cache else None
         return (outside or DEFAULT).changed(autocast=State(dtypes, copies) if dtypes else None)
+
+    def clone(self):
+        return self
+
+
+class autocast_of_here(ModeContext):
+    """A context with the autocast that was in force where this object was made: for what is computed again."""
+
+    def __init__(self):
+        super().__init__()
+        self.state = current().autocast
+
+    def changes(self):
+        if self.state is None:
+            return {"autocast": None}
+        return {"autocast": State(self.state.dtypes, None if self.state.copies is None else {})}
 
     def clone(self):
         return self

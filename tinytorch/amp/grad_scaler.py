@@ -14,6 +14,7 @@ from ..dtypes import float16, float32, float64, int32
 from ..nn.utils.clip_grad import get_total_norm
 from ..ops.create import full
 from ..ops.pointwise import _where as where
+from ..optim.rule import ByRule
 from ..tensor import Tensor
 
 _writer = writer_number("GradScaler.unscale_")
@@ -135,7 +136,9 @@ class GradScaler:
 
     def step(self, optimizer, *args, **kwargs):
         """``optimizer.step(...)``, after unscaling the gradients if ``unscale_`` has not; skipped where they are not
-        all finite. Returns what the optimiser returns. RuntimeError for a second step without ``update``."""
+        all finite: by a device itself, where the optimiser's rule is one kernel and its parameters are on that device,
+        whose step counts are there then. Returns what the optimiser returns. RuntimeError for a
+        second step without ``update``."""
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
@@ -149,9 +152,16 @@ class GradScaler:
         found = state["found_inf_per_device"]
         if not found:
             raise AssertionError("No inf checks were recorded for this optimizer.")
-        result = None
-        if not sum(f.item() for f in found.values()):
-            result = optimizer.step(*args, **kwargs)
+        where_, flag = next(iter(found.items()))
+        if len(found) == 1 and where_.type == "cuda" and isinstance(optimizer, ByRule) and optimizer.can_skip(where_):
+            try:  # nobody waits for the device: it steps, or does not
+                optimizer.found_inf = flag
+                result = optimizer.step(*args, **kwargs)
+            finally:
+                optimizer.found_inf = None
+        else:
+            finite = not sum(f.item() for f in found.values())
+            result = optimizer.step(*args, **kwargs) if finite else None
         state["stage"] = OptState.STEPPED
         return result
 

@@ -7,6 +7,7 @@ run backward through shared parts of a graph.
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 import weakref
@@ -247,6 +248,15 @@ def unbroadcast(g: Tensor, shape, dtype, device) -> Tensor:
 
 
 _accumulating = threading.RLock()  # C adds without the GIL: two threads would lose a sum
+
+
+def _after_fork():
+    """A thread that held the lock is not in the child."""
+    global _accumulating
+    _accumulating = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def accumulate(node: AccumulateGrad, g: Tensor, create_graph: bool) -> None:

@@ -81,13 +81,13 @@ class saved_tensors_hooks(ModeContext):
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Keeps what is saved on the CPU, with ``pin_memory`` in page-locked memory. Follows
+    """Keeps what is saved on the CPU. With ``pin_memory`` what a CUDA device has is kept in page-locked memory, and the
+    copies there and back are queued with the device's work: nobody waits. Follows
     ``torch.autograd.graph.save_on_cpu``."""
 
     def __init__(self, pin_memory=False, device_type="cuda"):
         def pack(t):
-            copy = t.cpu()
-            return t.device, copy.pin_memory() if pin_memory and t.is_cuda else copy
+            return t.device, t.to("cpu", non_blocking=pin_memory)  # whose result is page-locked
 
         super().__init__(pack, lambda packed: packed[1].to(packed[0], non_blocking=pin_memory))
         self.pin_memory, self.device_type = pin_memory, device_type

@@ -1,13 +1,13 @@
-"""cuDNN: how convolutions and attention of CUDA devices are computed. Follows ``torch.backends.cudnn``, but for two
-settings that follow the rest of tinytorch: results are the same in every run (``deterministic`` is True), and float32's
-are float32's (``allow_tf32`` is False).
+"""cuDNN: how convolutions and attention of CUDA devices are computed. Follows ``torch.backends.cudnn``, but for a
+setting that follows the rest of tinytorch: results are the same in every run (``deterministic`` is True).
 
 - ``enabled``: use it; without it convolutions are computed by a plain kernel, which is slow.
 - ``benchmark``: time the plans for each new problem, and keep the fastest; otherwise the library's guess is taken.
 - ``benchmark_limit``: how many of them; 0: all.
 - ``deterministic``: only plans whose results are the same in every run; of attention, whose derivative it has none for,
   a kernel of ours computes that.
-- ``allow_tf32``: round float32 operands to 10 bits of mantissa, for tensor cores.
+- ``allow_tf32``: round float32 operands of convolutions to 10 bits of mantissa for tensor cores, as in PyTorch; without
+  it float32's results are float32's.
 
 Recurrent layers are products of matrices: for them the settings of ``backends.cuda.matmul`` hold.
 """
@@ -27,7 +27,7 @@ enabled: bool = True
 benchmark: bool = False
 benchmark_limit: int = 10
 deterministic: bool = True
-allow_tf32: bool = False
+allow_tf32: bool = True
 
 _SETTINGS = {"enabled": bool, "benchmark": bool, "benchmark_limit": int, "deterministic": bool, "allow_tf32": bool}
 

@@ -6,6 +6,7 @@ share memory share it at the other end. The sender must be there when the receiv
 
 from __future__ import annotations
 
+from multiprocessing.context import get_spawning_popen
 from multiprocessing.reduction import DupFd, ForkingPickler
 
 from ..nn.parameter import Buffer, Parameter
@@ -18,13 +19,24 @@ def _rebuild_storage(sent, nbytes: int) -> UntypedStorage:
     return storage_on(bytes_of(received_block(sent.detach(), nbytes)))
 
 
+def _sent(block):
+    """The block's file descriptor, as the pickler sends it. One that a new process inherits stays open until then, and
+    is passed to it once."""
+    child = get_spawning_popen()
+    if child is not None:
+        child.__dict__.setdefault("_tinytorch_blocks", []).append(block)
+        if child.method == "spawn" and block.fd in child._fds:
+            child._fds.remove(block.fd)
+    return DupFd(block.fd)
+
+
 def reduce_storage(storage: UntypedStorage):
     """A storage as its block, into which its bytes are copied if they are in none. That of a device is copied."""
     if storage.is_cuda or not len(storage):
         return storage.__reduce__()
     whole = storage.whole if storage.is_shared() else shared_copy(storage.whole)
     block = block_of(whole)
-    return _rebuild_storage, (DupFd(block.fd), block.nbytes)
+    return _rebuild_storage, (_sent(block), block.nbytes)
 
 
 def reduce_tensor(t: Tensor):

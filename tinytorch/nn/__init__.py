@@ -1,7 +1,7 @@
 """Modules, parameters, losses, initial values. Follows ``torch.nn``."""
 
 from ..ops.linear_cross_entropy import LinearCrossEntropyOptions
-from . import attention, functional, init, modules, top_level, utils  # noqa: F401 (top_level declares)
+from . import attention, functional, grad, init, top_level, utils  # noqa: F401 (top_level declares)
 from .activation import (
     CELU,
     ELU,
@@ -120,6 +120,7 @@ from .margin_loss import (
     CTCLoss,
 )
 from .distance import PairwiseDistance, CosineSimilarity
+from .legacy import Container, CrossMapLRN2d, NLLLoss2d
 from .lazy import (
     LazyBatchNorm1d,
     LazyBatchNorm2d,
@@ -148,8 +149,12 @@ from .transformer import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
+from . import modules  # noqa: E402 (PyTorch's paths to what is above)
 
 __all__ = [
+    "NLLLoss2d",
+    "CrossMapLRN2d",
+    "Container",
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
     "AdaptiveAvgPool3d",

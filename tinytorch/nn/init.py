@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 
 from ..autograd.modes import no_grad
-from ..ops.create import empty
-from ..ops.create import tensor as make_tensor
+from ..ops.decompose import qr
 from ..ops.random import randperm
-from ..ops.ranges import eye
 from ..tensor import Tensor
 
 __all__ = [
@@ -184,33 +183,19 @@ def kaiming_normal_(
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1.0, generator=None) -> Tensor:
-    """A (semi-)orthogonal matrix of the first dimension by all others, by Householder reflections of normal vectors
-    (Stewart 1980). ValueError below 2 dimensions."""
+    """A (semi-)orthogonal matrix of the first dimension by all others, by the QR decomposition of a normal one
+    (Mezzadri 2007). ValueError below 2 dimensions."""
     if tensor.ndim < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
     if tensor.numel() == 0:
         return tensor
     rows = tensor.shape[0]
     columns = tensor.numel() // rows
-    long, short = max(rows, columns), min(rows, columns)
     with no_grad():
-        noise = normal_(empty((long, short), dtype=tensor.dtype), generator=generator)
-        q = eye(long, short, dtype=tensor.dtype)
-        signs = []
-        for k in range(short - 1, -1, -1):  # the reflections that would triangularise `noise`, last first
-            v = noise[k:, k].clone()
-            sign = 1.0 if v[0].item() >= 0 else -1.0
-            signs.append(-sign)
-            v[0] += sign * v.norm().item()
-            square = (v * v).sum().item()
-            if square > 0:
-                part = q[k:, :]
-                part.sub_(v.unsqueeze(1) * (v.unsqueeze(0) @ part) * (2.0 / square))
-        q.mul_(make_tensor(signs[::-1], dtype=tensor.dtype))
-        if rows < columns:
-            q = q.t()
-        tensor.copy_(q.reshape(tuple(tensor.shape)))
-        return tensor.mul_(gain)
+        noise = tensor.new_empty((max(rows, columns), min(rows, columns)))
+        q, r = qr(normal_(noise, generator=generator))
+        q.mul_(r.diagonal().sign())  # so that all directions are equally likely
+        return tensor.copy_((q.t() if rows < columns else q).reshape(tensor.shape)).mul_(gain)
 
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator=None) -> Tensor:
@@ -224,3 +209,25 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator=None) 
         for column in range(columns):
             tensor[randperm(rows, generator=generator)[:zeros], column] = 0
     return tensor
+
+
+def _deprecated(new):
+    """The name of old, without the underscore."""
+
+    @functools.wraps(new)
+    def old(*args, **kwargs):
+        warnings.warn(
+            f"`nn.init.{old.__name__}` is now deprecated in favor of `nn.init.{new.__name__}`.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return new(*args, **kwargs)
+
+    old.__name__ = old.__qualname__ = new.__name__[:-1]
+    return old
+
+
+uniform, normal, constant, eye, dirac = map(_deprecated, (uniform_, normal_, constant_, eye_, dirac_))
+xavier_uniform, xavier_normal = map(_deprecated, (xavier_uniform_, xavier_normal_))
+kaiming_uniform, kaiming_normal = map(_deprecated, (kaiming_uniform_, kaiming_normal_))
+orthogonal, sparse = map(_deprecated, (orthogonal_, sparse_))

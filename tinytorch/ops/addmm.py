@@ -8,6 +8,7 @@ from ..backends.cpu import error, lib
 from ..dtypes import DIFFERENTIABLE
 from ..tensor import Tensor, attempted
 from .declare import both, method, old_order, primitive, same_parameters, write_out, refuse
+from .arithmetic import in_common_dtype
 from .matmul import bmm, mm, mv, outer
 
 
@@ -131,7 +132,15 @@ def addmv(input, mat, vec, *rest, beta=1, alpha=1, out=None):
 @both
 def addr(input, vec1, vec2, *rest, beta=1, alpha=1, out=None):
     """``beta * input + alpha * outer(vec1, vec2)``. Follows ``torch.addr``."""
-    return _sum("addr", outer, (input, vec1, vec2, *rest), beta, alpha, out)
+    if rest:
+        input, vec1, vec2, beta, alpha = _in_order("addr", beta, alpha, input, vec1, vec2, *rest)
+    if all(isinstance(t, Tensor) for t in (input, vec1, vec2)):
+        input, vec1, vec2 = (
+            in_common_dtype(input, vec1, vec2),
+            in_common_dtype(vec1, input, vec2),
+            in_common_dtype(vec2, input, vec1),
+        )
+    return _sum("addr", outer, (input, vec1, vec2), beta, alpha, out)
 
 
 @both

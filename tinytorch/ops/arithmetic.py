@@ -6,12 +6,13 @@ from __future__ import annotations
 import math
 
 from ..backends.cpu import lib
+from ..dtypes import ALL
 from ..dtypes import bool as _bool
 from ..dtypes import complex128 as _complex128
 from ..dtypes import float64 as _float64
 from ..dtypes import get_default_dtype
 from ..tensor import Tensor
-from .declare import alias, both, composite, method, old_order, primitive, real_only, refuse, shown
+from .declare import alias, both, composite, method, old_order, operand, primitive, real_only, refuse, shown
 from .pointwise import (
     _add,
     _addcdiv,
@@ -43,9 +44,29 @@ def _scaled(op, input, other, alpha):
         x.dtype.is_differentiable if isinstance(x, Tensor) else isinstance(x, (float, complex)) for x in given
     ):
         raise RuntimeError(f"{op}: For integral input tensors, argument alpha must not be a floating point number")
-    if isinstance(other, Tensor) and other.dtype is _bool:
-        return other & bool(alpha)
+    if isinstance(other, Tensor):
+        if op in ("add", "add_"):  # the others refuse bool themselves
+            other = in_common_dtype(other, input)
+        if other._h.dtype == lib.TT_BOOL:
+            return other & bool(alpha)
+        other = in_common_dtype(other, input)
     return other * alpha
+
+
+def in_common_dtype(x: Tensor, *others) -> Tensor:
+    """``x`` in the dtype of arithmetic with ``others``: what scales it must not be rounded to a narrower one."""
+    if all(isinstance(t, Tensor) and t._h.dtype == x._h.dtype for t in others):
+        return x
+    handles = [operand(t, "add", "other")._h for t in (x, *others)]
+    code = lib.tt_result_type(*handles) if len(handles) == 2 else lib.tt_op_result_type(_addcmul.op.code, *handles)
+    return x.to(ALL[code])
+
+
+def _times(value, tensor1, *others):
+    if value == 1:
+        return tensor1
+    tensor1 = in_common_dtype(tensor1, *others)
+    return tensor1 * (value if tensor1.dtype.is_differentiable else int(value))
 
 
 def _with_alpha(name, plain, doc):
@@ -229,7 +250,7 @@ def addcmul(input, tensor1, tensor2, *rest, value=1, out=None):
             input, tensor1, tensor2, value = old_order("addcmul", 3, {"value": value}, input, tensor1, tensor2, *rest)
         if not (input._h.dtype or tensor1._h.dtype or tensor2._h.dtype):
             raise NotImplementedError("addcmul: not implemented for 'bool'")
-        return _addcmul(input, tensor1 if value == 1 else tensor1 * value, tensor2, out=out)
+        return _addcmul(input, _times(value, tensor1, input, tensor2), tensor2, out=out)
     except Exception as exc:
         refuse(exc)
         raise
@@ -252,7 +273,7 @@ def addcdiv(input, tensor1, tensor2, *rest, value=1, out=None):
         if rest:
             input, tensor1, tensor2, value = old_order("addcdiv", 3, {"value": value}, input, tensor1, tensor2, *rest)
         _refuse_integers(tensor1, tensor2)
-        return _addcdiv(input, tensor1 if value == 1 else tensor1 * value, tensor2, out=out)
+        return _addcdiv(input, _times(value, tensor1, input, tensor2), tensor2, out=out)
     except Exception as exc:
         refuse(exc)
         raise
@@ -274,7 +295,7 @@ def addcmul_(self, tensor1, tensor2, *rest, value=1):
     """``addcmul`` in place."""
     if rest:
         self, tensor1, tensor2, value = old_order("addcmul_", 3, {"value": value}, self, tensor1, tensor2, *rest)
-    return _addcmul.op.into(self, (self, tensor1 if value == 1 else tensor1 * value, tensor2), "addcmul_")
+    return _addcmul.op.into(self, (self, _times(value, tensor1, self, tensor2), tensor2), "addcmul_")
 
 
 @method
@@ -283,7 +304,7 @@ def addcdiv_(self, tensor1, tensor2, *rest, value=1):
     if rest:
         self, tensor1, tensor2, value = old_order("addcdiv_", 3, {"value": value}, self, tensor1, tensor2, *rest)
     _refuse_integers(tensor1, tensor2)
-    return _addcdiv.op.into(self, (self, tensor1 if value == 1 else tensor1 * value, tensor2), "addcdiv_")
+    return _addcdiv.op.into(self, (self, _times(value, tensor1, self, tensor2), tensor2), "addcdiv_")
 
 
 @both

@@ -17,10 +17,14 @@ from .loss import legacy, reduction_code
 
 NULL = ffi.NULL
 _INT64 = lib.TT_I64
+_CLASSES = (lib.TT_I64, lib.TT_U8)
 
 
-def _formula(g, input, target, weight, stats, logits, reduction, ignore, smoothing):
+def _formula(g, input, target, weight, stats, logits, wide, reduction, ignore, smoothing):
     """In differentiable operations."""
+    half = input.dtype
+    if wide:
+        input = input.to(stats.dtype)
     q = owned.tt_class_targets(
         target._h, NULL if weight is None else weight._h, input.shape[1], input._h.dtype, ignore, smoothing
     )
@@ -29,14 +33,15 @@ def _formula(g, input, target, weight, stats, logits, reduction, ignore, smoothi
     elif reduction == 1:
         g = g / stats[-1].to(input.dtype)
     grad = _softmax(input, 1) * q.sum(1, keepdim=True) - q if logits else -q
-    return grad * g
+    grad = grad * g
+    return grad.to(half) if wide else grad
 
 
-def _first_order(g, input, target, weight, stats, logits, reduction, ignore, smoothing):
+def _first_order(g, input, target, weight, stats, logits, wide, reduction, ignore, smoothing):
     grad = attempted.tt_class_loss_backward(
         g._h, input._h, target._h, NULL if weight is None else weight._h, stats._h, logits, reduction, ignore, smoothing
     )
-    return computed(grad, _formula, g, input, target, weight, stats, logits, reduction, ignore, smoothing)
+    return computed(grad, _formula, g, input, target, weight, stats, logits, wide, reduction, ignore, smoothing)
 
 
 _class_loss = gives_tensors(lib.tt_class_loss, raises=False)
@@ -47,9 +52,9 @@ def _declare(name: str):
     row."""
 
     @primitive(name=name, extra=("stats",), input=_formula, first_order={"input": _first_order})
-    def class_loss(input, target, weight, logits, reduction, ignore, smoothing):
+    def class_loss(input, target, weight, logits, wide, reduction, ignore, smoothing):
         handles = (input._h, target._h, NULL if weight is None else weight._h)
-        made = _class_loss(*handles, logits, reduction, ignore, smoothing, ffi.new("tt_array *[1]"))
+        made = _class_loss(*handles, logits, wide, reduction, ignore, smoothing, ffi.new("tt_array *[1]"))
         if made is None:
             raise error(name)
         return made
@@ -60,7 +65,7 @@ def _declare(name: str):
 _cross_entropy, _nll_loss = _declare("cross_entropy"), _declare("nll_loss")
 
 
-def _any_shape(loss, input, target, weight, logits, reduction, ignore, smoothing):
+def _any_shape(loss, input, target, weight, logits, wide, reduction, ignore, smoothing):
     """Brings (C) and (N, C, d1, d2, ...) to a matrix, classes last."""
     op, shape, wanted = loss.op.name, tuple(input.shape), tuple(target.shape)
     if target._h.dtype == lib.TT_U8:
@@ -74,7 +79,7 @@ def _any_shape(loss, input, target, weight, logits, reduction, ignore, smoothing
             raise RuntimeError(f"{op}: expected a target of int64, got {target.dtype.name}")
         if wanted and wanted[0] != 1:
             raise ValueError(f"{op}: Expected input batch_size (1) to match target batch_size ({wanted[0]}).")
-        out = loss(input.unsqueeze(0), target.reshape(-1), weight, logits, reduction, ignore, smoothing)[0]
+        out = loss(input.unsqueeze(0), target.reshape(-1), weight, logits, wide, reduction, ignore, smoothing)[0]
         return out.reshape(wanted) if reduction == 0 else out
     if len(shape) < 2:
         raise (IndexError if logits else ValueError)(f"{op}: input should be at least 1D, got 0D")
@@ -84,7 +89,7 @@ def _any_shape(loss, input, target, weight, logits, reduction, ignore, smoothing
     if shape[2:] != wanted[1:]:
         raise RuntimeError(f"{op}: Expected target size {[shape[0], *shape[2:]]}, got {list(wanted)}")
     rows = input.movedim(1, -1).reshape(target._h.numel, shape[1])
-    out = loss(rows, target.reshape(-1), weight, logits, reduction, ignore, smoothing)[0]
+    out = loss(rows, target.reshape(-1), weight, logits, wide, reduction, ignore, smoothing)[0]
     return out.reshape(wanted) if reduction == 0 else out
 
 
@@ -115,17 +120,31 @@ def cross_entropy(
             raise RuntimeError(f"cross_entropy: label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
         a, b = input._h, target._h
         if a.ndim == 2 and b.ndim == 1 and b.dtype == _INT64:
-            return _cross_entropy(input, target, weight, 1, reduction_code(reduction), ignore_index, label_smoothing)[0]
+            reduction = reduction_code(reduction)
+            return _cross_entropy(input, target, weight, 1, 0, reduction, ignore_index, label_smoothing)[0]
         if input.shape == target.shape:
             if ignore_index >= 0:
                 raise RuntimeError("cross_entropy: ignore_index is not supported for floating point target")
             return _of_probabilities(input, target, weight, reduction, label_smoothing)
         return _any_shape(
-            _cross_entropy, input, target, weight, 1, reduction_code(reduction), ignore_index, label_smoothing
+            _cross_entropy, input, target, weight, 1, 0, reduction_code(reduction), ignore_index, label_smoothing
         )
     except Exception as exc:
         refuse(exc)
         raise
+
+
+def cross_entropy_of_halves(
+    input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0
+):
+    """``cross_entropy(input.float(), ...)`` for logits of half types: its bits, without that copy of the logits where
+    the target is of classes."""
+    if weight is not None:
+        weight = weight.float()
+    if size_average is None and reduce is None and target._h.dtype in _CLASSES and 0 <= label_smoothing <= 1:
+        code = reduction_code(reduction)
+        return _any_shape(_cross_entropy, input, target, weight, 1, 1, code, ignore_index, label_smoothing)
+    return cross_entropy(input.float(), target, weight, size_average, ignore_index, reduce, reduction, label_smoothing)
 
 
 def _of_probabilities(input, target, weight, reduction, smoothing):
@@ -171,8 +190,8 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
     try:
         reduction = legacy(reduction, size_average, reduce)
         if input._h.ndim == 2 and target._h.ndim == 1 and target._h.dtype == _INT64:
-            return _nll_loss(input, target, weight, 0, reduction_code(reduction), ignore_index, 0.0)[0]
-        return _any_shape(_nll_loss, input, target, weight, 0, reduction_code(reduction), ignore_index, 0.0)
+            return _nll_loss(input, target, weight, 0, 0, reduction_code(reduction), ignore_index, 0.0)[0]
+        return _any_shape(_nll_loss, input, target, weight, 0, 0, reduction_code(reduction), ignore_index, 0.0)
     except Exception as exc:
         refuse(exc)
         raise

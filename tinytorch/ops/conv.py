@@ -216,6 +216,24 @@ def _convolve(op, input, weight, bias, stride, padding, dilation, transposed, ou
     return _apply(_transposed if transposed else _convolution, input, weight, bias, size, walk)
 
 
+def _walk(op: str, weight_size, *how) -> tuple[int, ...]:
+    """Strides, paddings and dilations, one of each dimension, and groups."""
+    *each, groups = how
+    values = zip(("stride", "padding", "dilation"), each, strict=True)
+    n = len(weight_size) - 2
+    return (*(v for name, value in values for v in integers(op, name, value, n)), *integers(op, "groups", groups, 1))
+
+
+def gradient_by_input(op, input_size, weight, grad, *how) -> Tensor:
+    """The gradient of a convolution with this stride, padding, dilation and groups by its input."""
+    return _transposed(grad, weight, None, tuple(input_size[2:]), _walk(op, weight.shape, *how))
+
+
+def gradient_by_weight(op, input, weight_size, grad, *how) -> Tensor:
+    """The gradient of a convolution with this stride, padding, dilation and groups by its weight."""
+    return _weight_gradient(grad, input, tuple(weight_size[2:]), _walk(op, weight_size, *how))
+
+
 def _convolve_dimensions(n: int, op: str, input, weight, bias, *how):
     """Of ``n`` dimensions, with a batch or without."""
     _check_tensors(op, input, weight, bias, op.startswith("conv_transpose"))

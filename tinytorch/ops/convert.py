@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+from .. import library_name
 from ..backends.cpu import check, error, lib
 from ..devices import CPU, CUDA, cuda_device, number_of, on_device
 from ..devices import device as _device
@@ -266,7 +267,7 @@ def _type(self, dtype=None, non_blocking=False):
     """The name of this tensor's type, or this tensor in another: ``type(tinytorch.int64)``, or by its name,
     ``type("tinytorch.cuda.LongTensor")``, which says where it is, too. Follows ``torch.Tensor.type``."""
     if dtype is None:
-        return f"tinytorch.{'cuda.' if self.is_cuda else ''}{self.dtype.scalar_type}Tensor"
+        return f"{library_name.shown}.{'cuda.' if self.is_cuda else ''}{self.dtype.scalar_type}Tensor"
     device = None
     if isinstance(dtype, str):
         whole = dtype.removeprefix("tiny").removeprefix("torch.")

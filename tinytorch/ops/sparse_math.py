@@ -73,8 +73,8 @@ def _dense_plus(dense, s, alpha=1):
         )
     rows, s = _rows_of(dense, s), _coo(s)
     values = s._entries if alpha == 1 else s._entries * alpha
-    number = _flat(s._places, s.shape)
-    return rows.to((rows[:0] + values[:0]).dtype).index_add(0, number, values).reshape(dense.shape)
+    number, common = _flat(s._places, s.shape), (rows[:0] + values[:0]).dtype
+    return rows.to(common).index_add(0, number, values.to(common)).reshape(dense.shape)
 
 
 def _rows_of(dense: Tensor, s: SparseTensor) -> Tensor:

@@ -14,6 +14,7 @@ class ASGD(ByRule):
     _rule = lib.TT_RULE_asgd
     _writer = writer_number("ASGD.step")
     _counted = False
+    _skips = False
     _counters = ("eta", "mu")
 
     def __init__(

@@ -13,6 +13,7 @@ class NAdam(ByRule):
     _rule = lib.TT_RULE_nadam
     _writer = writer_number("NAdam.step")
     _counted = False
+    _skips = False
     _counters = ("mu_product",)
 
     def __init__(

@@ -5,7 +5,7 @@ takes its place where a step is differentiated, or parameters are complex."""
 
 from __future__ import annotations
 
-from ..autograd.modes import set_grad_enabled
+from ..autograd.modes import no_grad, set_grad_enabled
 from ..backends.cpu import error, lib
 from ..layouts import strided
 from ..ops.create_like import full_like
@@ -20,7 +20,9 @@ class ByRule(Optimizer):
     _rule = -1  # of TT_UPDATE_RULES
     _writer = 0  # for messages: who wrote last
     _counted = True  # C counts the steps; else the class does, if at all
+    _skips = True  # can a device leave a step out? Not where the CPU computes with the counts
     _counters: tuple[str, ...] = ()  # further numbers that are kept from step to step, 0-d
+    found_inf: Tensor | None = None  # unless it is 0 the device leaves this step out: GradScaler.step
 
     def states(self, group: dict) -> tuple[str | None, ...]:
         """The names of the rule's states s0, s1, s2; None for one that it lacks with these options."""
@@ -45,6 +47,10 @@ class ByRule(Optimizer):
     def by_rule(self, group: dict, params: list[Tensor], rate: float | None = None, *more: float) -> bool:
         """One C call. ``rate``: that of this step, if it is not the group's. False where the formula took its place."""
         states = [self.state[p] for p in params]
+        if self.found_inf is not None and self._counted:  # then the device is to count
+            for p, s in zip(params, states):
+                if "step" in s and not s["step"].is_cuda:
+                    s["step"] = s["step"].to(p.device)
         try:
             handles = [NULL if name is None else [s[name]._h for s in states] for name in self.states(group)]
             steps = [s["step"]._h for s in states] if self._counted else NULL
@@ -62,18 +68,35 @@ class ByRule(Optimizer):
     def call(self, group: dict, params: list[Tensor], states, steps, fresh, lr: float, numbers: tuple) -> bool:
         """C's step, of handles of states and step counts. False where C has refused, and written nothing."""
         hs, gs = [p._h for p in params], [p._grad._h for p in params]
-        maximize = group["maximize"]
-        done = lib.tt_optimize(self._rule, len(hs), hs, gs, *states, steps, fresh, maximize, self._writer, lr, *numbers)
-        return done >= 0
+        how = self._rule, len(hs), hs, gs, *states, steps, fresh, group["maximize"], self._writer, lr, *numbers
+        return lib.tt_optimize(*how, NULL if self.found_inf is None else self.found_inf._h) >= 0
+
+    def sparse_step(self, p: Tensor, s: dict, group: dict) -> None:
+        """The step of a parameter whose gradient is sparse. RuntimeError where there is no rule for it."""
+        raise refused(type(self).__name__, [p])
 
     def declined(self, group: dict, params: list[Tensor]) -> None:
-        """C has refused the parameters, and written nothing: complex ones go by the formula, others are an error."""
+        """C has refused the parameters, and written nothing: those with sparse gradients have a step of their own,
+        complex ones go by the formula, others are an error."""
+        sparse = [p for p in params if p._grad.layout is not strided]
+        if sparse:
+            with no_grad():
+                for p in sparse:
+                    self.sparse_step(p, self.state[p], group)
+            return self.update({**group, "params": [p for p in params if p._grad.layout is strided]})
         if not any(p.is_complex() for p in params):
             raise refused(type(self).__name__, params)
         with_real = {**group, "params": [p for p in params if not p.is_complex()]}
         if with_real["params"]:
             self.update(with_real)
         self.by_formula(group, [p for p in params if p.is_complex()])
+
+    def can_skip(self, where) -> bool:
+        """Can the next step be left to the device ``where``, to do or leave out as ``found_inf`` there says?"""
+        return self._skips and all(
+            not group["differentiable"] and all(_is_plain(p, where) for p in group["params"])
+            for group in self.param_groups
+        )
 
     def begin(self, p: Tensor, s: dict, group: dict) -> None:
         """Gives a parameter whose first step this is its state."""
@@ -116,6 +139,11 @@ class ByRule(Optimizer):
                 x.add_(change)
 
 
+def _is_plain(p: Tensor, where) -> bool:
+    """Is this a parameter that C updates on that device, if at all?"""
+    return p._grad is None or (p.device == where and not p.is_complex() and p._grad.layout is strided)
+
+
 def _real(t: Tensor) -> Tensor:
     """A complex tensor as pairs of numbers."""
     return view_as_real(t) if t.is_complex() else t
@@ -134,7 +162,8 @@ def decay_of(group: dict, lr: float) -> tuple[int, float]:
 def refused(op: str, params) -> Exception:
     """The error of an update that C has refused, before it wrote anything."""
     if any(p._grad.layout is not strided for p in params):
-        return RuntimeError(f"{op} does not support sparse gradients with these options: SGD does, without others")
+        instead = ", please consider SparseAdam instead" if op in ("Adam", "AdamW") else ""
+        return RuntimeError(f"{op} does not support sparse gradients{instead}")
     return error(op)
 
 

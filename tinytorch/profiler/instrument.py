@@ -30,7 +30,7 @@ from ..fuse.listeners import users_frame
 from ..ops.declare import NAMESPACES
 from ..overrides.overridable import renew
 from ..tensor import Tensor
-from ..utils.data.loader import Batches
+from ..utils.data._utils.iterators import _BaseDataLoaderIter
 from ..wrapper_code import original_of, wrapper_code
 
 MOST_FRAMES = 64  # of a stack
@@ -248,7 +248,7 @@ def targets() -> Iterator[Target]:
                 fn, "args[0].__class__" if fn.__code__.co_argcount == 0 else "self.__class__", by=_STEPS, operands=()
             )
     yield Target(optim.Optimizer.zero_grad, "self.__class__", by=_ZEROS, operands=())
-    yield Target(Batches.__next__, "self.__class__", by=_LOADERS, operands=())
+    yield Target(_BaseDataLoaderIter.__next__, "self.__class__", by=_LOADERS, operands=())
     yield Target(compiler.compile_file, names.number("C compiler", "compile"), operands=())
     yield Target(Cache.get, names.number("cache lookup", "cache"), operands=())
     yield Target(Cache.build, names.number("cache build", "cache"), operands=())

@@ -1,5 +1,5 @@
 """Utilities. Follows ``torch.utils``."""
 
-from . import checkpoint, data, dlpack, hooks
+from . import checkpoint, data, dlpack, hooks, serialization
 
-__all__ = ["checkpoint", "data", "dlpack", "hooks"]
+__all__ = ["checkpoint", "data", "dlpack", "hooks", "serialization"]

@@ -16,6 +16,7 @@ import weakref
 from _thread import get_ident
 
 from .. import cuda
+from ..amp.autocast_mode import autocast_of_here
 from ..autograd import engine
 from ..autograd.api import backward
 from ..autograd.formulas import operator_of
@@ -36,6 +37,7 @@ __all__ = [
     "CheckpointError",
     "CheckpointFunction",
     "CheckpointPolicy",
+    "DefaultDeviceType",
     "GraphExecGroup",
     "SelectiveCheckpointContext",
     "check_backward_validity",
@@ -94,14 +96,47 @@ def noop_context_fn():
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
+class DefaultDeviceType:
+    """The kind of device whose random generators ``set_device_states`` sets where it is not told one. Follows
+    ``torch.utils.checkpoint.DefaultDeviceType``."""
+
+    _default_device_type: str | None = None
+
+    @staticmethod
+    def set_device_type(device: str = "cuda") -> None:
+        """Sets it."""
+        DefaultDeviceType._default_device_type = device
+
+    @staticmethod
+    def get_device_type() -> str:
+        """What was set, or "cuda" where there is a CUDA device, else "cpu"."""
+        return DefaultDeviceType._default_device_type or ("cuda" if cuda.is_available() else "cpu")
+
+
+def _on_devices(args):
+    """The CUDA tensors among arguments, in containers too."""
+    for a in args:
+        if isinstance(a, Tensor):
+            if a.is_cuda:
+                yield a
+        elif isinstance(a, (list, tuple)):
+            yield from _on_devices(a)
+        elif isinstance(a, dict):
+            yield from _on_devices(a.values())
+
+
 def get_device_states(*args) -> tuple[list[int], list[Tensor]]:
-    """The numbers of the devices of the tensors among ``args`` but the CPU, and the states of their generators."""
-    devices = [a.get_device() for a in args if isinstance(a, Tensor) and a.is_cuda]
+    """The numbers of the devices of the tensors among ``args``, and in containers there, but the CPU, and the states of
+    their generators. Follows ``torch.utils.checkpoint.get_device_states``."""
+    devices = [a.get_device() for a in _on_devices(args)]
     return devices, [cuda.get_rng_state(d) for d in devices]
 
 
 def set_device_states(devices, states, *, device_type=None) -> None:
-    """Sets the devices' random generators to ``states``."""
+    """Sets the devices' random generators to ``states``, which are CUDA's unless ``device_type`` is another. Follows
+    ``torch.utils.checkpoint.set_device_states``."""
+    if (device_type or DefaultDeviceType.get_device_type()) == "meta":
+        return
     for device, state in zip(devices, states):
         cuda.set_rng_state(state, device)
 
@@ -110,7 +145,7 @@ class _Random:
     """Where the random generators stand: the CPU's, and those of the arguments' devices."""
 
     def __init__(self, args):
-        devices = {a.device for a in args if isinstance(a, Tensor) and a.is_cuda}
+        devices = {a.device for a in _on_devices(args)}
         self.cpu, self.cuda = FUNCTIONS["get_rng_state"](), [(d, cuda.get_rng_state(d)) for d in devices]
 
     @contextlib.contextmanager
@@ -226,6 +261,7 @@ class _Part:
         keep = [_Argument(a, hooks) if isinstance(a, Tensor) else a for a in args]
         self.function, self.args, self.kwargs = function, keep, kwargs
         self.random, self.context, self.early_stop = random, context, early_stop
+        self.autocast = autocast_of_here()
         self.facts = facts_of if determinism_check == "default" else lambda t: None
         self.slots: list[weakref.ref] = []
         self.completed = False  # has the forward pass ended?
@@ -281,7 +317,8 @@ class _Part:
 
         random = self.random.again() if self.random is not None else contextlib.nullcontext()
         args = [a.get() if isinstance(a, _Argument) else a for a in self.args]
-        with contextlib.suppress(_Stop), random, self.context, enable_grad(), saved_tensors_hooks(pack, _as_it_is):
+        saving = saved_tensors_hooks(pack, _as_it_is)
+        with contextlib.suppress(_Stop), random, self.autocast, self.context, enable_grad(), saving:
             self.function(*args, **self.kwargs)
         if number < expected or (number > expected and self.completed):
             raise CheckpointError(
@@ -335,6 +372,7 @@ class CheckpointFunction(Function):
     def forward(ctx, run_function, preserve_rng_state, *args):
         check_backward_validity(args)
         ctx.run_function, ctx.random = run_function, _Random(args) if preserve_rng_state else None
+        ctx.autocast = autocast_of_here()
         ctx.args = [None if isinstance(a, Tensor) else a for a in args]
         ctx.save_for_backward(*[a for a in args if isinstance(a, Tensor)])
         ctx.places = [k for k, a in enumerate(args) if isinstance(a, Tensor)]
@@ -353,7 +391,8 @@ class CheckpointFunction(Function):
         for k, t in zip(ctx.places, ctx.saved_tensors):
             inputs[k] = t
         inputs = detach_variable(tuple(inputs))
-        with ctx.random.again() if ctx.random is not None else contextlib.nullcontext(), enable_grad():
+        random = ctx.random.again() if ctx.random is not None else contextlib.nullcontext()
+        with random, enable_grad(), ctx.autocast:
             outputs = ctx.run_function(*inputs)
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
         pairs = [(o, g) for o, g in zip(outputs, grads) if isinstance(o, Tensor) and o.requires_grad]

@@ -1,5 +1,6 @@
 /* Losses of classifications, one for each contiguous row, their derivative, and the weights of their terms, as TT_OP
- * says: the steps of kernels/cpu/simd/nn.c. TT_D0: the rows' dtype, TT_D1: that computed in, which class weights have.
+ * says: the steps of kernels/cpu/simd/nn.c. TT_D0: the rows' dtype, TT_D1: that computed in, which class weights have;
+ * TT_D2: that of rows' losses.
  * A target that is no class is reported (Note [Faults]), and makes the row's loss NaN, and its gradient. */
 #pragma once
 #include "cuda/device/common_case.cuh"
@@ -93,7 +94,7 @@ static TT_DEVICE void work(const TT_ARGS &p, const row &r, values &held) {
     if (p.losses) {
         p.losses[r.at] = loss;
         p.losses[p.rows + r.at] = weight;
-    } else ((stored_type *)p.out)[r.at] = (stored_type)TT_CONVERT(TT_D1, TT_D0, (number)loss);
+    } else ((TT_TYPE(TT_D2) *)p.out)[r.at] = (TT_TYPE(TT_D2))TT_CONVERT(TT_D1, TT_D2, (number)loss);
 #endif
 }
 

@@ -82,6 +82,7 @@ static TT_DEVICE void single(char *const *data, int64_t i, const rates &u, int f
 }
 
 extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
+    if (p.skip && *p.skip != 0) return;
     const int flags = TT_FLAGS | p.fresh;
     const int tensor = tt_tensor_of(p.first, p.n, blockIdx.x);
     const double rate = p.rates ? p.rates[2 * tensor] : p.rate, root = p.rates ? p.rates[2 * tensor + 1] : p.root;

@@ -11,6 +11,7 @@ typedef struct {
     int32_t n, fresh;                 /* fresh: TT_FRESH or 0 */
     uint32_t first[TT_OPTIM_TENSORS]; /* block of each tensor */
     int64_t numel[TT_OPTIM_TENSORS];
+    const float *skip;   /* NULL, or a number: unless it is 0 nothing is done */
     const double *rates; /* of each tensor: rate and root, where they are counted on the device; else NULL */
     char *data[TT_OPTIM_POINTERS]; /* of the first tensor: parameter, gradient, the states there are; of the next ... */
 } tt_optim_args;
@@ -19,6 +20,7 @@ typedef struct {
 typedef struct {
     double lr, lr_decay, beta1, beta2, root;
     double *rates;
+    const float *skip;
     int32_t n, unused;
     char *count[TT_OPTIM_TENSORS];
 } tt_optim_count_args;

@@ -8,7 +8,7 @@
 
 extern "C" __global__ void tt_kernel(const __grid_constant__ TT_ARGS p) {
     const int k = threadIdx.x;
-    if (k >= p.n) return;
+    if (k >= p.n || (p.skip && *p.skip != 0)) return;
     TT_TYPE(TT_D0) *count = (TT_TYPE(TT_D0) *)p.count[k];
     const double step = TT_CONVERT(TT_D0, f64, *count) + 1;
     *count = TT_CONVERT(f64, TT_D0, step);

@@ -2,183 +2,13 @@
  * (tinytorch/backends/cuda/cusolver.py), and of kernels for what is between them (cuda/device/stack_args.h). Small
  * matrices: small.c. */
 #include "backend/now.h"
-#include "cuda/host/cuda.h"
-#include "cuda/device/stack_args.h"
+#include "cuda/host/solver.h"
 
-extern int tt_cuda_solver(int, int, tt_solver *);
-
-#define MAX_Y 65535 /* of a grid */
-#define ROOMS 8
 #define MOST_PLACES 50000 /* rows and pivots that a block's shared memory has room for */
-
-typedef struct {
-    tt_stack *s;
-    tt_array *rooms[ROOMS]; /* memory for this call */
-    int num_rooms;
-    int *found, *spare; /* which matrices have elements that are not finite; an `info` that nobody reads */
-} job;
-
-static void *room(job *j, int64_t nbytes) {
-    tt_array *a = tt_cuda_temporary(TT_U8, nbytes > 16 ? nbytes : 16);
-    return a ? (j->rooms[j->num_rooms++] = a)->data : NULL;
-}
-
-static int64_t size_of(const job *j) { return tt_itemsizes[j->s->dtype]; }
-
-/* Kernels. */
-
-static bool per_element(const job *j, int task, int64_t numel, const tt_stack_args *p) {
-    int64_t y = p->count < MAX_Y ? p->count : MAX_Y;
-    return TT_LAUNCH(tt_key(TT_FAMILY_stack, 0, task, j->s->dtype, 0, 0, 0, 0),
-                     (numel + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS, y, TT_CUDA_THREADS, 0, *p);
-}
-
-static bool per_matrix(const job *j, int task, const tt_stack_args *p) {
-    return TT_LAUNCH(tt_key(TT_FAMILY_stack, 0, task, j->s->dtype, 0, 0, 0, 0), p->count, 1, TT_CUDA_THREADS, 0, *p);
-}
-
-static bool per_number(const job *j, int task, const tt_stack_args *p) {
-    return TT_LAUNCH(tt_key(TT_FAMILY_stack, 0, task, j->s->dtype, 0, 0, 0, 0),
-                     (p->count + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS, 1, TT_CUDA_THREADS, 0, *p);
-}
-
-typedef struct {
-    void *data;
-    int rows, cols, ld;
-    int64_t step;
-} matrices;
-
-static matrices stack_of(const job *j, void *data, int rows, int cols) {
-    return (matrices){data, rows, cols, rows, (int64_t)rows * cols * size_of(j)};
-}
-
-static matrices room_for(job *j, int rows, int cols) {
-    return stack_of(j, room(j, j->s->count * rows * cols * size_of(j)), rows, cols);
-}
-
-/* A part of `from`, with zeros around it; TT_PART_ADJOINT: of its adjoint. */
-static bool copy(const job *j, matrices to, matrices from, int part) {
-    tt_stack_args p = {.from = from.data,
-                       .to = to.data,
-                       .count = j->s->count,
-                       .step_from = from.step,
-                       .step_to = to.step,
-                       .rows = to.rows,
-                       .cols = to.cols,
-                       .ld_from = from.ld,
-                       .ld_to = to.ld,
-                       .from_rows = from.rows,
-                       .from_cols = from.cols,
-                       .part = part};
-    int64_t numel = (int64_t)to.rows * to.cols;
-    return !numel || (to.data && from.data && per_element(j, TT_STACK_COPY, numel, &p));
-}
-
-static bool set_identity(const job *j, matrices a) { return copy(j, a, a, TT_PART_IDENTITY); }
-
-/* Takes matrices with elements that are not finite, in the part that counts, out of the library's way. */
-static bool set_aside(job *j, matrices a, int part) {
-    tt_stack_args p = {
-        .from = a.data, .count = j->s->count, .step_from = a.step, .rows = a.rows, .cols = a.cols, .part = part};
-    p.found = j->found = room(j, j->s->count * (int64_t)sizeof(int));
-    return p.found && per_matrix(j, TT_STACK_FINITE, &p);
-}
-
-static bool settle(const job *j) {
-    tt_stack_args p = {.found = j->found, .info = j->s->info, .count = j->s->count};
-    return per_number(j, TT_STACK_SETTLE, &p);
-}
-
-static bool check_diagonal(const job *j, matrices a, int task) {
-    tt_stack_args p = {.from = a.data, .info = j->s->info, .count = j->s->count, .step_from = a.step, .ld_from = a.ld};
-    p.rows = a.rows < a.cols ? a.rows : a.cols;
-    return per_matrix(j, task, &p);
-}
-
-/* The library's routines. */
-
-static bool call(const job *j, tt_solver p) {
-    p.dtype = j->s->dtype;
-    p.count = p.count ? p.count : j->s->count;
-    if (!p.info) p.info = j->s->info;
-    int device = tt_device - 1;
-    TT_LEAVE_TO_PYTHON;
-    bool done = tt_cuda_solver(device, tt_cuda_stream(device), &p) == 0;
-    if (!done) tt_fail(TT_PYTHON_ERROR, "the matrices could not be decomposed");
-    return done;
-}
-
-/* X of op(A) X = B, or of X op(A) = B. */
-static bool solve_triangle(const job *j, matrices a, matrices b, int options, const int64_t *at) {
-    return call(j, (tt_solver){.routine = TT_TRSM,
-                               .options = options,
-                               .m = b.rows,
-                               .k = b.cols,
-                               .a = a.data,
-                               .b = b.data,
-                               .step_a = a.step,
-                               .step_b = b.step,
-                               .lda = a.ld,
-                               .ldb = b.ld,
-                               .at = at,
-                               .info = j->spare});
-}
-
-static bool reflectors(const job *j, matrices a, void *factors) {
-    int64_t k = a.rows < a.cols ? a.rows : a.cols;
-    return factors && call(j, (tt_solver){.routine = TT_GEQRF,
-                                          .m = a.rows,
-                                          .n = a.cols,
-                                          .a = a.data,
-                                          .c = factors,
-                                          .step_a = a.step,
-                                          .step_c = k * size_of(j),
-                                          .lda = a.ld});
-}
-
-static bool multiply_by_q(const job *j, matrices a, void *factors, matrices b, int options) {
-    int k = a.rows < a.cols ? a.rows : a.cols;
-    return call(j, (tt_solver){.routine = TT_ORMQR,
-                               .options = options,
-                               .m = b.rows,
-                               .n = b.cols,
-                               .k = k,
-                               .a = a.data,
-                               .b = b.data,
-                               .c = factors,
-                               .step_a = a.step,
-                               .step_b = b.step,
-                               .step_c = k * size_of(j),
-                               .lda = a.ld,
-                               .ldb = b.ld,
-                               .info = j->spare});
-}
-
-/* Which A belongs to each problem: *at, to be given back, or NULL where they are as many, in order. */
-static bool places_of_a(const tt_stack *s, int64_t **at) {
-    bool same = true;
-    *at = NULL;
-    for (int64_t i = 0; same && i < s->count; i++) same = tt_matrix_of_a(s, i) == i;
-    if (same) return true;
-    if (!(*at = tt_scratch(s->count * (int64_t)sizeof **at)))
-        return tt_fail(TT_OUT_OF_MEMORY, "out of memory for the places of matrices"), false;
-    for (int64_t i = 0; i < s->count; i++) (*at)[i] = tt_matrix_of_a(s, i);
-    return true;
-}
-
-static int64_t count_of_a(const tt_stack *s) {
-    int64_t count = 1;
-    for (int d = 0; d < s->nbatch; d++) count += (s->batch[d] - 1) * s->a_strides[d];
-    return count;
-}
-
-static matrices operand_a(const job *j) { return stack_of(j, j->s->first.a, j->s->first.m, j->s->first.n); }
-static matrices operand_b(const job *j) { return stack_of(j, j->s->first.b, j->s->first.b_rows, j->s->first.b_cols); }
-static matrices result(const job *j, int i, int rows, int cols) { return stack_of(j, j->s->first.out[i], rows, cols); }
 
 /* Cholesky's factors. */
 
-static bool cholesky(job *j) {
+bool tt_cuda_cholesky(job *j) {
     const tt_matrix *c = &j->s->first;
     matrices a = result(j, 0, c->n, c->n);
     return call(j, (tt_solver){.routine = TT_POTRF,
@@ -190,7 +20,7 @@ static bool cholesky(job *j) {
            check_diagonal(j, a, TT_STACK_NAN_DIAGONAL) && copy(j, a, a, c->option ? TT_PART_UPPER : TT_PART_LOWER);
 }
 
-static bool cholesky_inverse(job *j) {
+bool tt_cuda_cholesky_inverse(job *j) {
     const tt_matrix *c = &j->s->first;
     matrices x = result(j, 0, c->n, c->n), a = room_for(j, c->n, c->n);
     int first = c->option ? TT_UPPER | TT_ADJOINT : 0, second = c->option ? TT_UPPER : TT_ADJOINT;
@@ -229,7 +59,7 @@ static bool solve(job *j, matrices a, int *pivots, matrices b, int option, const
                                .info = j->spare});
 }
 
-static bool lu_factor(job *j) {
+bool tt_cuda_lu_factor(job *j) {
     const tt_matrix *c = &j->s->first;
     tt_stack_args p = {.places = c->out[1], .count = j->s->count * c->k, .num_pivots = c->k};
     if (c->option) return factor(j, operand_a(j), NULL) && per_number(j, TT_STACK_IN_ORDER, &p);
@@ -263,7 +93,7 @@ static bool place_rows(const job *j, int task, matrices to, matrices from, int *
     return places && per_element(j, task, (int64_t)to.rows * to.cols, &p);
 }
 
-static bool lu_permutation(job *j) {
+bool tt_cuda_lu_permutation(job *j) {
     const tt_matrix *c = &j->s->first;
     return !c->m || place_rows(j, TT_STACK_PERMUTATION, result(j, 0, c->m, c->m), (matrices){.data = NULL},
                                places_of(j, c->pivots, c->m, c->k));
@@ -280,7 +110,7 @@ static bool solve_in_order(job *j, matrices a, const int *pivots, matrices b) {
            solve_triangle(j, a, b, TT_UNIT, NULL) && solve_triangle(j, a, b, TT_UPPER, NULL);
 }
 
-static bool lu_solve(job *j) {
+bool tt_cuda_lu_solve(job *j) {
     const tt_matrix *c = &j->s->first;
     int64_t count = count_of_a(j->s) * c->k, *at;
     if (!c->b_cols) return true;
@@ -315,7 +145,7 @@ static int inv_small(job *j, matrices x, int *pivots) {
     return done ? done : solve(j, operand_a(j), pivots, x, 0, NULL) ? 1 : -1;
 }
 
-static bool inv(job *j) {
+bool tt_cuda_inv(job *j) {
     int n = j->s->first.n;
     matrices x = result(j, 0, n, n);
     int *pivots = room(j, j->s->count * n * (int64_t)sizeof(int));
@@ -351,10 +181,10 @@ static bool ldl(job *j, int task, void *a, void *b, int *pivots) {
                      s->count, y, TT_CUDA_THREADS, 0, p);
 }
 
-static bool ldl_factor(job *j) { return ldl(j, TT_LDL_FACTOR, j->s->first.out[0], NULL, j->s->first.out[1]); }
-static bool ldl_solve(job *j) { return ldl(j, TT_LDL_SOLVE, j->s->first.a, j->s->first.b, (int *)j->s->first.pivots); }
+bool tt_cuda_ldl_factor(job *j) { return ldl(j, TT_LDL_FACTOR, j->s->first.out[0], NULL, j->s->first.out[1]); }
+bool tt_cuda_ldl_solve(job *j) { return ldl(j, TT_LDL_SOLVE, j->s->first.a, j->s->first.b, (int *)j->s->first.pivots); }
 
-static bool solve_triangular(job *j) {
+bool tt_cuda_solve_triangular(job *j) {
     const tt_matrix *c = &j->s->first;
     bool upper = c->option & 1;
     int64_t *at;
@@ -367,70 +197,17 @@ static bool solve_triangular(job *j) {
     return ok;
 }
 
-/* Eigenvalues. */
-
-static bool any_eigenvalues(job *j, bool vectors) {
-    const tt_matrix *c = &j->s->first;
-    bool is_real = !tt_is_complex(j->s->dtype);
-    matrices a = operand_a(j), v = vectors ? result(j, 1, c->n, c->n) : (matrices){.data = NULL};
-    if (vectors && is_real) v = room_for(j, c->n, c->n);
-    tt_solver p = {.routine = TT_GEEV,
-                   .options = vectors ? TT_VECTORS : 0,
-                   .n = c->n,
-                   .a = a.data,
-                   .b = v.data,
-                   .c = c->out[0],
-                   .step_a = a.step,
-                   .step_b = v.step,
-                   .step_c = j->s->steps[0],
-                   .lda = a.ld};
-    if (!set_aside(j, a, TT_PART_ALL) || (vectors && !v.data) || !call(j, p) || !settle(j)) return false;
-    if (!vectors || !is_real) return true;
-    tt_stack_args packed = {.from = v.data,
-                            .to = c->out[1],
-                            .values = c->out[0],
-                            .count = j->s->count,
-                            .step_from = v.step,
-                            .step_to = j->s->steps[1],
-                            .step_values = j->s->steps[0],
-                            .rows = c->n};
-    return per_element(j, TT_STACK_EIGENVECTORS, (int64_t)c->n * c->n, &packed);
-}
-
-static bool eig(job *j) { return any_eigenvalues(j, true); }
-static bool eigvals(job *j) { return any_eigenvalues(j, false); }
-
-static bool eigenvalues(job *j, bool vectors) {
-    const tt_matrix *c = &j->s->first;
-    matrices a = operand_a(j);
-    return set_aside(j, a, c->option ? TT_PART_UPPER : TT_PART_LOWER) &&
-           call(j, (tt_solver){.routine = TT_SYEVD,
-                               .options = (c->option ? TT_UPPER : 0) | (vectors ? TT_VECTORS : 0),
-                               .n = c->n,
-                               .a = a.data,
-                               .c = c->out[0],
-                               .step_a = a.step,
-                               .step_c = j->s->steps[0],
-                               .lda = a.ld}) &&
-           settle(j);
-}
-
-static bool eigh(job *j) { return eigenvalues(j, true); }
-static bool eigvalsh(job *j) { return eigenvalues(j, false); }
-
 /* QR. */
 
-static bool geqrf(job *j) { return reflectors(j, operand_a(j), j->s->first.out[1]); }
+bool tt_cuda_geqrf(job *j) { return reflectors(j, operand_a(j), j->s->first.out[1]); }
 
-static void *room_for_factors(job *j) { return room(j, j->s->count * j->s->first.k * size_of(j)); }
-
-static bool qr_r(job *j) {
+bool tt_cuda_qr_r(job *j) {
     const tt_matrix *c = &j->s->first;
     return reflectors(j, operand_a(j), room_for_factors(j)) &&
            copy(j, result(j, 0, c->k, c->n), operand_a(j), TT_PART_UPPER);
 }
 
-static bool qr(job *j) {
+bool tt_cuda_qr(job *j) {
     const tt_matrix *c = &j->s->first;
     int cols = c->option & 1 ? c->m : c->k;
     matrices a = operand_a(j), columns = a, q = result(j, 0, c->m, cols);
@@ -450,102 +227,9 @@ static bool qr(job *j) {
                                .lda = q.ld});
 }
 
-/* Singular values. */
-
-static matrices nth(matrices a, int64_t i) {
-    a.data = (char *)a.data + i * a.step;
-    return a;
-}
-
-/* Of one matrix, by gesvd, which wants no fewer rows than columns. u: NULL, or m x M; v: N x n */
-static bool svd_by_qr(job *j, int64_t i, matrices a, matrices u, void *values, matrices v) {
-    tt_stack one = *j->s;
-    job k = {.s = &one, .spare = j->spare};
-    bool vectors = u.data != NULL, wide = a.rows < a.cols, ok = true;
-    one.count = 1;
-    one.info += i;
-    matrices from = a, left = u, right = v;
-    if (wide) {
-        from = room_for(&k, a.cols, a.rows);
-        ok = copy(&k, from, a, TT_PART_ALL | TT_PART_ADJOINT);
-        if (vectors) {
-            left = room_for(&k, v.cols, v.rows);
-            right = room_for(&k, u.cols, u.rows);
-            ok = ok && left.data && right.data;
-        }
-    }
-    ok = ok && call(&k, (tt_solver){.routine = TT_GESVD,
-                                    .options = (vectors ? TT_VECTORS : 0) | (one.first.option & 1 ? TT_FULL : 0),
-                                    .m = from.rows,
-                                    .n = from.cols,
-                                    .a = from.data,
-                                    .b = left.data,
-                                    .c = values,
-                                    .d = right.data,
-                                    .lda = from.ld});
-    if (ok && wide && vectors)
-        ok = copy(&k, v, left, TT_PART_ALL | TT_PART_ADJOINT) && copy(&k, u, right, TT_PART_ALL | TT_PART_ADJOINT);
-    while (k.num_rooms) tt_free(k.rooms[--k.num_rooms]);
-    return ok;
-}
-
-/* All, or what did not converge. */
-static bool svd_again(job *j, bool all, matrices a, matrices u, char *values, int64_t step, matrices v) {
-    int64_t nbytes = j->s->count * (int64_t)sizeof(int);
-    int *infos = tt_scratch(nbytes);
-    if (!infos) return tt_fail(TT_OUT_OF_MEMORY, "out of memory for the state of each matrix"), false;
-    bool ok = all || tt_device_read(infos, j->s->info, nbytes);
-    for (int64_t i = 0; ok && i < j->s->count; i++)
-        if (all || infos[i] > 0)
-            ok = svd_by_qr(j, i, nth(a, i), u.data ? nth(u, i) : u, values + i * step, v.data ? nth(v, i) : v);
-    tt_scratch_free(infos);
-    return ok;
-}
-
-static bool singular_values(job *j, char *values, int64_t step, matrices u, matrices v) {
-    const tt_matrix *c = &j->s->first;
-    bool vectors = u.data != NULL;
-    matrices a = operand_a(j);
-    if (!set_aside(j, a, TT_PART_ALL)) return false;
-    if (c->option & 2) return svd_again(j, true, a, u, values, step, vectors ? v : u) && settle(j);
-    matrices lost = room_for(j, c->m, c->n);
-    matrices left = u, right = room_for(j, v.cols, v.rows);
-    if (!vectors) left = room_for(j, c->m, c->k); /* which the library wants all the same */
-    return left.data && right.data && copy(j, lost, a, TT_PART_ALL) &&
-           call(j, (tt_solver){.routine = TT_GESVDJ,
-                               .options = (vectors ? TT_VECTORS : 0) | (c->option & 1 ? TT_FULL : 0),
-                               .m = c->m,
-                               .n = c->n,
-                               .a = lost.data,
-                               .b = left.data,
-                               .c = values,
-                               .d = right.data,
-                               .step_a = lost.step,
-                               .step_b = left.step,
-                               .step_c = step,
-                               .step_d = right.step,
-                               .lda = lost.ld}) &&
-           (!vectors || copy(j, v, right, TT_PART_ALL | TT_PART_ADJOINT)) &&
-           svd_again(j, false, a, u, values, step, vectors ? v : u) && settle(j);
-}
-
-static bool svd(job *j) {
-    const tt_matrix *c = &j->s->first;
-    bool full = c->option & 1;
-    matrices u = result(j, 0, c->m, full ? c->m : c->k), v = result(j, 2, full ? c->n : c->k, c->n);
-    if (!c->k) return set_identity(j, u) && set_identity(j, v);
-    return singular_values(j, c->out[1], j->s->steps[1], u, v);
-}
-
-static bool svdvals(job *j) {
-    const tt_matrix *c = &j->s->first;
-    return singular_values(j, c->out[0], j->s->steps[0], (matrices){.data = NULL},
-                           (matrices){.rows = c->k, .cols = c->n});
-}
-
 /* Least squares. */
 
-static bool gels(job *j) {
+bool tt_cuda_gels(job *j) {
     const tt_matrix *c = &j->s->first;
     matrices a = operand_a(j), b = operand_b(j), top = b, r;
     void *factors = room_for_factors(j);
@@ -568,19 +252,20 @@ static bool gels(job *j) {
 
 /* PyTorch's CUDA has none of the others. */
 static bool decline(const char *name) { return tt_no_kernel(name), false; }
-static bool gelsy(job *j) { return (void)j, decline("gelsy"); }
-static bool gelsd(job *j) { return (void)j, decline("gelsd"); }
-static bool gelss(job *j) { return (void)j, decline("gelss"); }
+bool tt_cuda_gelsy(job *j) { return (void)j, decline("gelsy"); }
+bool tt_cuda_gelsd(job *j) { return (void)j, decline("gelsd"); }
+bool tt_cuda_gelss(job *j) { return (void)j, decline("gelss"); }
 
 static bool (*const routines[])(job *) = {
-#define ROUTINE(name, ...) name,
+#define ROUTINE(name, ...) tt_cuda_##name,
     TT_DECOMPOSITIONS(ROUTINE)
 #undef ROUTINE
 };
 
 /* Do they give something for matrices without elements? */
-static bool takes_empty(bool (*routine)(job *)) {
-    return routine == svd || routine == qr || routine == gels || routine == lu_permutation;
+static bool takes_empty(int decomposition) {
+    return decomposition == TT_DECOMPOSE_svd || decomposition == TT_DECOMPOSE_qr ||
+           decomposition == TT_DECOMPOSE_gels || decomposition == TT_DECOMPOSE_lu_permutation;
 }
 
 bool tt_cuda_decompose(int decomposition, tt_stack *s) {
@@ -594,7 +279,7 @@ bool tt_cuda_decompose(int decomposition, tt_stack *s) {
     info.data = (char *)s->info;
     j.spare = (int *)spare->data;
     bool ok = tt_fill_now(&info, TT_KIND_INT, 0, 0) == 0;
-    if (ok && (s->first.k || takes_empty(routines[decomposition]))) ok = routines[decomposition](&j);
+    if (ok && (s->first.k || takes_empty(decomposition))) ok = routines[decomposition](&j);
     while (j.num_rooms) tt_free(j.rooms[--j.num_rooms]);
     tt_free(spare);
     return ok;

@@ -34,6 +34,7 @@ bool tt_cuda_update(int rule, const tt_schedule *schedule, int n, const tt_updat
         const tt_update_item *lead = &items[at];
         if (done[at] || !lead->device || !(lead->numel || lead->count)) continue;
         const tt_update *u = &lead->update;
+        const float *skip = schedule->skip ? (const float *)schedule->skip->data : NULL;
         tt_optim_args p = {.sign = u->sign,
                            .decay = u->decay,
                            .rate = u->rate,
@@ -43,12 +44,14 @@ bool tt_cuda_update(int rule, const tt_schedule *schedule, int n, const tt_updat
                            .c = u->c,
                            .root = u->root,
                            .eps = u->eps,
-                           .fresh = u->flags & TT_FRESH};
+                           .fresh = u->flags & TT_FRESH,
+                           .skip = skip};
         tt_optim_count_args counted = {.lr = schedule->lr,
                                        .lr_decay = schedule->lr_decay,
                                        .beta1 = schedule->beta1,
                                        .beta2 = schedule->beta2,
-                                       .root = schedule->root};
+                                       .root = schedule->root,
+                                       .skip = skip};
         int variant = VECTORS, pointers = 0, operands = 0;
         int64_t blocks = 0;
         for (int j = 0; j < TT_UPDATE_OPERANDS; j++) operands += lead->operands >> j & 1;

@@ -176,14 +176,15 @@ bool tt_cuda_norm_weight(tt_array *out, tt_array *g, tt_array *x, tt_array *mean
     return tt_wide_end(&wide, ok);
 }
 
-static bool class_kernel(int what, tt_class_args *p, int dtype, int compute) {
+/* losses: the dtype of those of rows, where they are wanted */
+static bool class_kernel(int what, tt_class_args *p, int dtype, int compute, int losses) {
     split s = split_rows(p->rows, p->n, 1, dtype, compute, what == TT_CLASS_LOGITS);
     p->fault = tt_cuda_fault();
     tt_array *parts;
     if (!make_room(&s, p->rows, p->n, &parts)) return false;
     p->parts = parts ? parts->data : NULL;
     if (p->smoothing != 0) what |= TT_CLASS_SMOOTHED;
-    int64_t key = tt_key(TT_FAMILY_class_loss, what, s.variant, dtype, compute, 0, 0, 0);
+    int64_t key = tt_key(TT_FAMILY_class_loss, what, s.variant, dtype, compute, losses, 0, 0);
     bool ok = TT_LAUNCH(key, s.blocks, 1, s.threads, s.shared, *p);
     if (parts) tt_free(parts);
     return ok;
@@ -220,7 +221,7 @@ bool tt_cuda_class_loss(tt_array *out, const tt_class_work *w) {
         tt_class_args args = class_args(w, x.array);
         if (losses) args.losses = (double *)losses->data;
         else args.out = out->data;
-        ok = !w->rows || class_kernel(w->logits ? TT_CLASS_LOGITS : 0, &args, w->x->dtype, compute);
+        ok = !w->rows || class_kernel(w->logits ? TT_CLASS_LOGITS : 0, &args, w->x->dtype, compute, out->dtype);
     }
     if (ok && losses)
         ok = (sums = tt_empty(TT_F64, 1, shape)) &&
@@ -244,7 +245,7 @@ bool tt_cuda_class_loss_backward(tt_array *out, const tt_class_work *w, tt_array
         args.each_row = w->reduction == 0;
         if (w->reduction == 1) args.divisor = w->stats->data + 2 * w->rows * tt_itemsizes[compute];
         if (weight_sum) args.weight_sum = (const double *)weight_sum->data;
-        ok = class_kernel(TT_CLASS_BACKWARD | (w->logits ? TT_CLASS_LOGITS : 0), &args, w->x->dtype, compute);
+        ok = class_kernel(TT_CLASS_BACKWARD | (w->logits ? TT_CLASS_LOGITS : 0), &args, w->x->dtype, compute, 0);
     }
     tt_plain_done(p, 2);
     return ok;
@@ -253,5 +254,5 @@ bool tt_cuda_class_loss_backward(tt_array *out, const tt_class_work *w, tt_array
 bool tt_cuda_class_targets(tt_array *out, const tt_class_work *w) {
     tt_class_args args = class_args(w, NULL);
     args.out = out->data;
-    return class_kernel(TT_CLASS_TARGETS, &args, out->dtype, tt_compute_dtype(out->dtype));
+    return class_kernel(TT_CLASS_TARGETS, &args, out->dtype, tt_compute_dtype(out->dtype), 0);
 }

@@ -9,6 +9,7 @@ import threading
 
 from cffi import FFI
 
+from ..cpu import ffi as _own_ffi
 from .libraries import open_library
 
 
@@ -65,6 +66,11 @@ class Library:
         """What to raise for a status."""
         text = self.ffi.string(getattr(self.lib, self._status_text)(status)).decode()
         return RuntimeError(f"CUDA error: {text} when calling `{function}`")
+
+    def address(self, function: str):
+        """Where a function lies: for C, which calls it itself."""
+        place = self.ffi.cast("intptr_t", self.ffi.addressof(self.lib, function))
+        return _own_ffi.cast("void *", int(place))
 
     def made(self, create: str, destroy: str | None, type_: str, *args):
         """What ``create`` puts into its first argument; ``destroy``, if any, ends it with the object returned."""

@@ -60,7 +60,7 @@ _STORED = {
 }  # the others are enumerations
 
 # Kinds of descriptors that all graphs have. Operations have their own.
-ENGINE, ENGINECFG, ENGINEHEUR, EXECUTION_PLAN, OPERATIONGRAPH, VARIANT_PACK, TENSOR = 2, 3, 4, 5, 15, 16, 17
+ENGINE, ENGINECFG, ENGINEHEUR, EXECUTION_PLAN, OPERATIONGRAPH, TENSOR = 2, 3, 4, 5, 15, 17
 
 # Data types.
 DATA_FLOAT, DATA_DOUBLE, DATA_HALF, DATA_INT32, DATA_BFLOAT16, DATA_INT64, DATA_BOOLEAN = 0, 1, 2, 4, 9, 10, 11
@@ -160,6 +160,8 @@ class Handle:
 
     def __init__(self, device: int):
         self.pointer = _dnn.made("cudnnCreate", None, "void *")  # for as long as the process runs
+        names = "CreateDescriptor", "SetAttribute", "Finalize", "Execute", "DestroyDescriptor"
+        lib.tt_cudnn_functions(*(_dnn.address(f"cudnnBackend{name}") for name in names))
         self.device, self.lock, self.stream = device, threading.Lock(), 0
         self.plans: dict = {}  # by problem
 
@@ -190,7 +192,7 @@ def handle_of(device: int) -> Handle:
 class Plan:
     """How a graph is computed: an engine with its choices."""
 
-    __slots__ = ("_descriptor", "_handle", "_bound", "_pack", "workspace", "notes", "engine")
+    __slots__ = ("_descriptor", "_handle", "workspace", "notes", "engine")
 
     def __init__(self, handle: Handle, config: Descriptor, notes: frozenset[int] = frozenset(), engine: int = -1):
         self._handle, self.notes, self.engine = handle, notes, engine
@@ -198,26 +200,20 @@ class Plan:
             EXECUTION_PLAN, [(400, HANDLE, handle.pointer), (401, BACKEND_DESCRIPTOR, config)]
         )
         self.workspace = self._descriptor.get(402, INT64)[0]
-        self._bound = self._pack = None  # the addresses of the call before, and where the library has them
 
     def execute(self, addresses: dict[int, int], stream: int) -> None:
         """Tells the stream to compute the graph of the tensors at these addresses, by their uids."""
         handle = self._handle
         space = memory(handle.device, self.workspace) if self.workspace else None
         try:
-            bound = *addresses.items(), int(ffi.cast("intptr_t", space.data)) if space else 0
+            at = int(ffi.cast("intptr_t", space.data)) if space else 0
+            uids, values = list(addresses), list(addresses.values())
             with handle.lock:
-                if bound != self._bound:
-                    self._bound = None
-                    self._pack = Descriptor(
-                        VARIANT_PACK,
-                        [(1000, INT64, *addresses), (1001, VOID_PTR, *addresses.values()), (1003, VOID_PTR, bound[-1])],
-                    )
-                    self._bound = bound
                 if handle.stream != stream:
                     _dnn.call("cudnnSetStream", handle.pointer, stream)
                     handle.stream = stream
-                status = _dnn.lib.cudnnBackendExecute(handle.pointer, self._descriptor.pointer, self._pack.pointer)
+                plan = handle.pointer, self._descriptor.pointer
+                status = lib.tt_cudnn_execute(*plan, len(uids), uids, values, at)
             if status:
                 raise _dnn.error("cudnnBackendExecute", status)
         finally:

@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import Iterator
 
-from ..cpu import ffi
+from ..cpu import ffi, lib
 from . import attention, convolution, cublas, cudnn, cufft, cusolver, kernels, libcuda
 from .libcuda import check
 
@@ -24,6 +24,29 @@ def _forever(made):
     another thread PyCUDA cannot do it, and warns. The process's end frees all."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(made))
     return made
+
+
+class LaunchError(RuntimeError):
+    """A kernel that the driver did not launch."""
+
+
+class Kernel:
+    """What launches a kernel: ``f(grid, block, arguments, shared_bytes, stream)``."""
+
+    __slots__ = ("function", "_handle_of")
+
+    def __init__(self, function, handle_of):
+        self.function, self._handle_of = function, handle_of  # the driver's handles
+
+    def __call__(self, grid, block, arguments, shared, stream) -> None:
+        memory, size = ffi.from_buffer(arguments), ffi.new("size_t *", len(arguments))
+        how = [libcuda.ARGUMENTS, memory, libcuda.ARGUMENTS_SIZE, size, 0]
+        extra = ffi.new("void *[]", [ffi.cast("void *", x) for x in how])
+        handle = ffi.cast("void *", self._handle_of(stream))
+        launch = libcuda.library().cuLaunchKernel
+        status = launch(self.function, *grid, *block, shared, handle, ffi.NULL, extra)
+        if status:
+            raise LaunchError(f"{libcuda.text_of(status)}, found when launching a kernel")
 
 
 class _Thread(threading.local):
@@ -53,7 +76,8 @@ class PyCuda:
             ) from None
         self.cuda = cuda
         self.library = libcuda.library()
-        self.failures = (cuda.Error,)  # what becomes a RuntimeError
+        self.failures = (cuda.Error, LaunchError)  # what becomes a RuntimeError
+        lib.tt_cuda_launcher(libcuda.address("cuLaunchKernel"))
         self._contexts = {}  # by device: PyCUDA's object and the driver's handle of the primary context
         self._lock = threading.Lock()
         self._thread = _Thread()
@@ -214,14 +238,17 @@ class PyCuda:
         """What load() takes, from a kernel's source."""
         return kernels.cubin(source, name, arch)
 
-    def load(self, device: int, image: bytes, name: str):
-        """What launches a kernel: ``f(grid, block, arguments, shared_bytes, stream)``."""
-        with self._entered(device):
-            return _forever(self.cuda.module_from_buffer(image).get_function(name))._launch_kernel
+    def load(self, device: int, image: bytes, name: str) -> Kernel:
+        """A kernel of machine code, which stays loaded."""
+        self.open(device)
+        module = libcuda.made(self.library.cuModuleLoadData, f"loading {name}", image)
+        found = libcuda.made(self.library.cuModuleGetFunction, f"loading {name}", module, name.encode())
+        return Kernel(found, self.handle)
 
-    def allow_shared(self, launch, nbytes: int) -> None:
+    def allow_shared(self, kernel: Kernel, nbytes: int) -> None:
         """Lets the kernel be launched with so much dynamic shared memory."""
-        launch.__self__.set_attribute(self.cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, nbytes)
+        status = self.library.cuFuncSetAttribute(kernel.function, libcuda.MAX_DYNAMIC_SHARED, nbytes)
+        check(status, f"allowing a kernel {nbytes} bytes of shared memory")
 
     def multiply(self, device: int, problem, a, b, c, out, bias, alpha, beta, stream) -> int:
         """A product of matrices: see tt_gemm in kernels/api/cuda.h. 1: not with a bias."""

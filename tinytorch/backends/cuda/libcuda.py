@@ -22,6 +22,12 @@ _DECLARATIONS = """
     int cuMemFreeHost(void *);
     int cuMemHostGetDevicePointer_v2(uint64_t *, void *, unsigned flags);
 
+    int cuModuleLoadData(void **, const void *image);
+    int cuModuleGetFunction(void **, void *module, const char *name);
+    int cuFuncSetAttribute(void *function, int attribute, int value);
+    int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned threads_x, unsigned threads_y,
+                       unsigned threads_z, unsigned shared, void *stream, void **arguments, void **extra);
+
     int cuPointerGetAttribute(void *, int attribute, uint64_t address);
 
     int cuCtxGetStreamPriorityRange(int *least, int *greatest);
@@ -49,6 +55,8 @@ _DECLARATIONS = """
 
 OUT_OF_MEMORY, NOT_READY = 2, 600
 DEVICE_ORDINAL = 9  # of an address
+MAX_DYNAMIC_SHARED = 8  # attribute of a kernel
+ARGUMENTS, ARGUMENTS_SIZE = 1, 2  # of a launch: all are one structure
 BLOCKING_SYNC, DISABLE_TIMING = 1, 2  # events
 PRIORITY = 8  # attribute of a stream
 PORTABLE, DEVICE_MAP = 1, 2  # page-locked memory: for all contexts; at an address of the device's too
@@ -71,6 +79,11 @@ class _Driver(Library):
 
 
 _driver = _Driver("cuda", _DECLARATIONS, "cuGetErrorString")
+
+
+def address(function: str):
+    """Where one of the driver's functions lies."""
+    return _driver.address(function)
 
 
 def library():

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ...config import setting
 from ..cpu import check, ffi, keep_exception, lib
 from . import kernels
-from .driver import PyCuda
+from .driver import Kernel, PyCuda
 from .libcuda import LATER
 from .source import EXACT, approximate, name_of, parts_of, source_of
 
@@ -319,6 +319,9 @@ def tt_cuda_launch(number, index, stream, key, x, y, threads, shared, args, nbyt
     kept = index, launch, (x, y, 1), (threads, 1, 1), ffi.buffer(args, nbytes), shared, device.streams[stream]
     if number >= 0:
         _kept[number] = kept
+        if not _several and isinstance(launch, Kernel):
+            handle = ffi.cast("void *", _driver.handle(kept[-1]))
+            lib.tt_cuda_keep_handles(number, launch.function, handle)
     launch(*kept[2:])
     if _launch_blocking and (index, stream) not in _captures:
         _driver.wait_for_stream(device.streams[stream])

@@ -1,6 +1,6 @@
 """Datasets, samplers, and DataLoader. Follows ``torch.utils.data``."""
 
-from .collate import default_collate, default_convert
+from .dataloader import DataLoader, _DatasetKind, default_collate, default_convert, get_worker_info
 from .dataset import (
     ChainDataset,
     ConcatDataset,
@@ -11,7 +11,7 @@ from .dataset import (
     TensorDataset,
     random_split,
 )
-from .loader import DataLoader
+from .distributed import DistributedSampler
 from .sampler import (
     BatchSampler,
     RandomSampler,
@@ -20,7 +20,6 @@ from .sampler import (
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
-from .workers import get_worker_info
 
 __all__ = [
     "BatchSampler",
@@ -28,6 +27,7 @@ __all__ = [
     "ConcatDataset",
     "DataLoader",
     "Dataset",
+    "DistributedSampler",
     "IterableDataset",
     "RandomSampler",
     "Sampler",
@@ -37,6 +37,7 @@ __all__ = [
     "SubsetRandomSampler",
     "TensorDataset",
     "WeightedRandomSampler",
+    "_DatasetKind",
     "default_collate",
     "default_convert",
     "get_worker_info",

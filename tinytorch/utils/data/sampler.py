@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from ...dtypes import float64
-from ...ops.create import as_tensor
+import itertools
+
+from ...dtypes import float64, int64
+from ...generator import Generator
+from ...ops.create import as_tensor, empty
 from ...ops.random import multinomial, randint, randperm
 
+__all__ = [
+    "BatchSampler",
+    "RandomSampler",
+    "Sampler",
+    "SequentialSampler",
+    "SubsetRandomSampler",
+    "WeightedRandomSampler",
+]
 
-PIECE = 1 << 16  # draws at a time
+PIECE = 32  # draws at a time, as PyTorch's
 
 
 class Sampler:
@@ -21,7 +32,7 @@ class Sampler:
         return cls
 
     def __iter__(self):
-        raise NotImplementedError(f"{type(self).__name__} must define __iter__")
+        raise NotImplementedError
 
 
 def check_positive(name: str, value) -> None:
@@ -53,11 +64,11 @@ class RandomSampler(Sampler):
     """A permutation of all samples, or with ``replacement`` as many draws."""
 
     def __init__(self, data_source, replacement: bool = False, num_samples: int | None = None, generator=None):
-        check_bool("replacement", replacement)
-        if num_samples is not None:
-            check_positive("num_samples", num_samples)
+        if not isinstance(replacement, bool):
+            raise TypeError(f"replacement should be a boolean value, but got replacement={replacement}")
         self.data_source, self.replacement = data_source, replacement
         self._num_samples, self.generator = num_samples, generator
+        check_positive("num_samples", int(self.num_samples) if self.num_samples is True else self.num_samples)
 
     @property
     def num_samples(self) -> int:
@@ -65,15 +76,19 @@ class RandomSampler(Sampler):
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def pieces(self):
-        """The numbers of one iteration, as tensors of some of them, each drawn when it is asked for."""
-        n, wanted = len(self.data_source), self.num_samples
-        while wanted > 0 and n:
-            if self.replacement:
-                piece = randint(0, n, (min(wanted, PIECE),), generator=self.generator)
-            else:
-                piece = randperm(n, generator=self.generator)[:wanted]
-            wanted -= len(piece)
-            yield piece
+        """The numbers of one iteration, as tensors of some of them, each drawn when it is asked for. Draws what PyTorch
+        draws, in its order: a seed of its own unless there is a generator, and a permutation too many."""
+        n, wanted, generator = len(self.data_source), self.num_samples, self.generator
+        if generator is None:
+            generator = Generator().manual_seed(empty((), dtype=int64).random_().item())
+        if self.replacement:
+            for _ in range(wanted // PIECE):
+                yield randint(0, n, (PIECE,), generator=generator)
+            yield randint(0, n, (wanted % PIECE,), generator=generator)
+            return
+        for _ in range(wanted // n):
+            yield randperm(n, generator=generator)
+        yield randperm(n, generator=generator)[: wanted % n]
 
     def __iter__(self):
         for piece in self.pieces():
@@ -126,13 +141,10 @@ class BatchSampler(Sampler):
         self.sampler, self.batch_size, self.drop_last = sampler, batch_size, drop_last
 
     def __iter__(self):
-        batch = []
-        for i in self.sampler:
-            batch.append(i)
-            if len(batch) == self.batch_size:
-                yield batch
-                batch = []
-        if batch and not self.drop_last:
+        numbers = iter(self.sampler)
+        while batch := list(itertools.islice(numbers, self.batch_size)):
+            if len(batch) < self.batch_size and self.drop_last:
+                return
             yield batch
 
     def __len__(self):

@@ -1,0 +1,30 @@
+"""``torch._dynamo``: what programs call of it, which does nothing here."""
+
+from __future__ import annotations
+
+import types
+
+from . import utils
+
+from ..compiler import allow_in_graph, disable, is_compiling, reset
+
+__all__ = ["allow_in_graph", "config", "disable", "disallow_in_graph", "graph_break", "is_compiling", "mark_dynamic",
+           "mark_static_address", "maybe_mark_dynamic", "reset", "utils"]  # fmt: skip
+
+config = types.SimpleNamespace(suppress_errors=False, cache_size_limit=8, recompile_limit=8)
+disallow_in_graph = allow_in_graph
+
+
+def graph_break(msg: str = "") -> None:
+    """Nothing."""
+
+
+def mark_static_address(t, guard: bool = True) -> None:
+    """Nothing."""
+
+
+def mark_dynamic(t, index, **kwargs) -> None:
+    """Nothing."""
+
+
+maybe_mark_dynamic = mark_dynamic

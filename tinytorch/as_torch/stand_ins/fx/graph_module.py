@@ -1,0 +1,5 @@
+"""``torch.fx.graph_module``."""
+
+from . import GraphModule
+
+__all__ = ["GraphModule"]

@@ -1,0 +1,5 @@
+"""Further modules of ``torch.optim``."""
+
+from . import optimizer
+
+__all__ = ["optimizer"]
