@@ -29,6 +29,15 @@ from .amp.autocast_mode import is_autocast_cache_enabled as is_autocast_cache_en
 from .amp.autocast_mode import is_autocast_enabled as is_autocast_enabled
 from .amp.autocast_mode import set_autocast_cache_enabled as set_autocast_cache_enabled
 from .amp.autocast_mode import set_autocast_dtype as set_autocast_dtype
+from .amp.switches import autocast_decrement_nesting as autocast_decrement_nesting
+from .amp.switches import autocast_increment_nesting as autocast_increment_nesting
+from .amp.switches import get_autocast_cpu_dtype as get_autocast_cpu_dtype
+from .amp.switches import get_autocast_gpu_dtype as get_autocast_gpu_dtype
+from .amp.switches import is_autocast_cpu_enabled as is_autocast_cpu_enabled
+from .amp.switches import set_autocast_cpu_dtype as set_autocast_cpu_dtype
+from .amp.switches import set_autocast_cpu_enabled as set_autocast_cpu_enabled
+from .amp.switches import set_autocast_enabled as set_autocast_enabled
+from .amp.switches import set_autocast_gpu_dtype as set_autocast_gpu_dtype
 from .autograd.anomaly import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
 from .autograd.anomaly import is_anomaly_enabled as is_anomaly_enabled
 from .autograd.modes import enable_grad as enable_grad
@@ -128,29 +137,30 @@ __all__ = [
     "arcsin_", "arcsinh", "arcsinh_", "arctan", "arctan2", "arctan2_", "arctan_", "arctanh", "arctanh_",
     "are_deterministic_algorithms_enabled", "argmax", "argmin", "argsort", "argwhere", "as_strided", "as_strided_",
     "as_strided_copy", "as_strided_scatter", "as_tensor", "asarray", "asin", "asin_", "asinh", "asinh_", "atan",
-    "atan2", "atan2_", "atan_", "atanh", "atanh_", "atleast_1d", "atleast_2d", "atleast_3d", "autocast", "autograd",
-    "avg_pool1d", "baddbmm", "bartlett_window", "batch_norm", "bernoulli", "bfloat16", "bilinear",
-    "binary_cross_entropy_with_logits", "bincount", "binomial", "bitwise_and", "bitwise_and_", "bitwise_left_shift",
-    "bitwise_left_shift_", "bitwise_not", "bitwise_not_", "bitwise_or", "bitwise_or_", "bitwise_right_shift",
-    "bitwise_right_shift_", "bitwise_xor", "bitwise_xor_", "blackman_window", "block_diag", "bmm", "bool",
-    "broadcast_shapes", "broadcast_tensors", "broadcast_to", "bucketize", "can_cast", "cartesian_prod", "cat", "cdist",
-    "cdouble", "ceil", "ceil_", "celu", "celu_", "cfloat", "chain_matmul", "channel_shuffle", "channels_last",
-    "channels_last_3d", "cholesky", "cholesky_inverse", "cholesky_solve", "chunk", "clamp", "clamp_", "clamp_max",
-    "clamp_max_", "clamp_min", "clamp_min_", "clear_autocast_cache", "clip", "clip_", "clone", "column_stack",
-    "combinations", "complex", "complex128", "complex64", "concat", "concatenate", "config", "conj", "conj_physical",
-    "conj_physical_", "constant_pad_nd", "contiguous_format", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
-    "conv_transpose2d", "conv_transpose3d", "convolution", "copysign", "copysign_", "corrcoef", "cos", "cos_", "cosh",
-    "cosh_", "cosine_embedding_loss", "cosine_similarity", "count_nonzero", "cov", "cpu", "cross", "ctc_loss", "cuda",
-    "cummax", "cummin", "cumprod", "cumsum", "cumulative_trapezoid", "default_generator", "deg2rad", "deg2rad_", "det",
-    "detach", "detach_copy", "device", "diag", "diag_embed", "diagflat", "diagonal", "diagonal_copy",
-    "diagonal_scatter", "diff", "digamma", "digamma_", "dist", "div", "div_", "divide", "divide_", "dot", "double",
-    "dropout", "dropout_", "dsplit", "dstack", "dtype", "e", "einsum", "embedding", "empty", "empty_like",
-    "empty_permuted", "empty_strided", "enable_grad", "eq", "eq_", "equal", "erf", "erf_", "erfc", "erfc_", "erfinv",
-    "erfinv_", "exp", "exp2", "exp2_", "exp_", "expand_copy", "expm1", "expm1_", "eye", "feature_alpha_dropout",
-    "feature_alpha_dropout_", "fft", "fill", "fill_", "finfo", "fix", "fix_", "flatten", "flip", "fliplr", "flipud",
-    "float", "float16", "float32", "float64", "float_power", "floor", "floor_", "floor_divide", "floor_divide_", "fmax",
-    "fmin", "fmod", "fmod_", "frac", "frac_", "frexp", "frobenius_norm", "from_dlpack", "from_numpy", "frombuffer",
-    "full", "full_like", "func", "fuse", "gather", "gcd", "gcd_", "ge", "ge_", "geqrf", "ger", "get_autocast_dtype",
+    "atan2", "atan2_", "atan_", "atanh", "atanh_", "atleast_1d", "atleast_2d", "atleast_3d", "autocast",
+    "autocast_decrement_nesting", "autocast_increment_nesting", "autograd", "avg_pool1d", "baddbmm", "bartlett_window",
+    "batch_norm", "bernoulli", "bfloat16", "bilinear", "binary_cross_entropy_with_logits", "bincount", "binomial",
+    "bitwise_and", "bitwise_and_", "bitwise_left_shift", "bitwise_left_shift_", "bitwise_not", "bitwise_not_",
+    "bitwise_or", "bitwise_or_", "bitwise_right_shift", "bitwise_right_shift_", "bitwise_xor", "bitwise_xor_",
+    "blackman_window", "block_diag", "bmm", "bool", "broadcast_shapes", "broadcast_tensors", "broadcast_to",
+    "bucketize", "can_cast", "cartesian_prod", "cat", "cdist", "cdouble", "ceil", "ceil_", "celu", "celu_", "cfloat",
+    "chain_matmul", "channel_shuffle", "channels_last", "channels_last_3d", "cholesky", "cholesky_inverse",
+    "cholesky_solve", "chunk", "clamp", "clamp_", "clamp_max", "clamp_max_", "clamp_min", "clamp_min_",
+    "clear_autocast_cache", "clip", "clip_", "clone", "column_stack", "combinations", "complex", "complex128",
+    "complex64", "concat", "concatenate", "config", "conj", "conj_physical", "conj_physical_", "constant_pad_nd",
+    "contiguous_format", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+    "convolution", "copysign", "copysign_", "corrcoef", "cos", "cos_", "cosh", "cosh_", "cosine_embedding_loss",
+    "cosine_similarity", "count_nonzero", "cov", "cpu", "cross", "ctc_loss", "cuda", "cummax", "cummin", "cumprod",
+    "cumsum", "cumulative_trapezoid", "default_generator", "deg2rad", "deg2rad_", "det", "detach", "detach_copy",
+    "device", "diag", "diag_embed", "diagflat", "diagonal", "diagonal_copy", "diagonal_scatter", "diff", "digamma",
+    "digamma_", "dist", "div", "div_", "divide", "divide_", "dot", "double", "dropout", "dropout_", "dsplit", "dstack",
+    "dtype", "e", "einsum", "embedding", "empty", "empty_like", "empty_permuted", "empty_strided", "enable_grad", "eq",
+    "eq_", "equal", "erf", "erf_", "erfc", "erfc_", "erfinv", "erfinv_", "exp", "exp2", "exp2_", "exp_", "expand_copy",
+    "expm1", "expm1_", "eye", "feature_alpha_dropout", "feature_alpha_dropout_", "fft", "fill", "fill_", "finfo", "fix",
+    "fix_", "flatten", "flip", "fliplr", "flipud", "float", "float16", "float32", "float64", "float_power", "floor",
+    "floor_", "floor_divide", "floor_divide_", "fmax", "fmin", "fmod", "fmod_", "frac", "frac_", "frexp",
+    "frobenius_norm", "from_dlpack", "from_numpy", "frombuffer", "full", "full_like", "func", "fuse", "gather", "gcd",
+    "gcd_", "ge", "ge_", "geqrf", "ger", "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype",
     "get_default_device", "get_default_dtype", "get_deterministic_debug_mode", "get_device",
     "get_float32_matmul_precision", "get_num_threads", "get_rng_state", "gradient", "greater", "greater_",
     "greater_equal", "greater_equal_", "grid_sampler", "group_norm", "gru", "gru_cell", "gt", "gt_", "half",
@@ -159,8 +169,8 @@ __all__ = [
     "igammac_", "iinfo", "imag", "index_add", "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_",
     "index_put", "index_put_", "index_reduce", "index_reduce_", "index_select", "inf", "inference_mode", "initial_seed",
     "inner", "instance_norm", "int", "int16", "int32", "int64", "int8", "inverse", "is_anomaly_check_nan_enabled",
-    "is_anomaly_enabled", "is_autocast_cache_enabled", "is_autocast_enabled", "is_complex", "is_conj",
-    "is_deterministic_algorithms_warn_only_enabled", "is_floating_point", "is_grad_enabled", "is_inference",
+    "is_anomaly_enabled", "is_autocast_cache_enabled", "is_autocast_cpu_enabled", "is_autocast_enabled", "is_complex",
+    "is_conj", "is_deterministic_algorithms_warn_only_enabled", "is_floating_point", "is_grad_enabled", "is_inference",
     "is_inference_mode_enabled", "is_neg", "is_nonzero", "is_same_size", "is_signed", "is_storage", "is_tensor",
     "isclose", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "istft", "kaiser_window",
     "kl_div", "kron", "kthvalue", "layer_norm", "layout", "lcm", "lcm_", "ldexp", "ldexp_", "le", "le_", "lerp", "less",
@@ -186,7 +196,8 @@ __all__ = [
     "rnn_tanh_cell", "roll", "rot90", "round", "round_", "row_stack", "rrelu", "rrelu_", "rsqrt", "rsqrt_", "rsub",
     "save", "scalar_tensor", "scatter", "scatter_", "scatter_add", "scatter_add_", "scatter_reduce", "scatter_reduce_",
     "searchsorted", "seed", "select", "select_copy", "select_scatter", "selu", "selu_", "serialization",
-    "set_autocast_cache_enabled", "set_autocast_dtype", "set_default_device", "set_default_dtype",
+    "set_autocast_cache_enabled", "set_autocast_cpu_dtype", "set_autocast_cpu_enabled", "set_autocast_dtype",
+    "set_autocast_enabled", "set_autocast_gpu_dtype", "set_default_device", "set_default_dtype",
     "set_default_tensor_type", "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_grad_enabled",
     "set_num_threads", "set_printoptions", "set_rng_state", "sgn", "sgn_", "short", "sigmoid", "sigmoid_", "sign",
     "sign_", "signal", "signbit", "sin", "sin_", "sinc", "sinc_", "sinh", "sinh_", "slice_copy", "slice_scatter",
