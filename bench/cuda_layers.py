@@ -12,7 +12,7 @@ from .cuda_images import SUITE, normal
 
 
 def _settle(torch):
-    """What is tinytorch's default."""
+    """Products of float32 numbers as they are, the same in every run."""
     torch.backends.cudnn.allow_tf32, torch.backends.cudnn.deterministic = False, True
 
 

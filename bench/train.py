@@ -15,6 +15,7 @@ from .devices import DEVICES, DeviceRow
 from .models import perceptron
 from .suite import Suite
 from .timing import apart
+from .train_data import add_rows
 from .train_first import measure_on_gpu
 from .train_models import (
     make_cnn,
@@ -236,7 +237,7 @@ def ode(side):
     return side.step(step)
 
 
-# Batches from a DataLoader with workers: bench/train_data.py adds its rows to CPU.
+add_rows(CPU)  # batches from a DataLoader with workers
 
 
 # On a GPU: every model's step, the memory it takes, and the first step of a process.
@@ -268,18 +269,12 @@ def _memory(make, side):
     return lambda: megabytes
 
 
-def _settle(torch):
-    """What is tinytorch's default, for all sides."""
-    torch.backends.cudnn.allow_tf32, torch.backends.cudnn.deterministic = False, True
-
-
 def vit_b(side, autocast=None):
     model = make_vit(side.torch, image=224, patch=16, width=768, heads=12, layers=12, classes=1000)
     return train(side, model, normal(64, 3, 224, 224), _below(1000, 64), autocast=autocast)
 
 
 def resnet50(side, autocast=None, last=False):
-    _settle(side.torch)
     model = make_resnet(side.torch, depths=(3, 4, 6, 3), bottleneck=True, classes=1000, small_images=False)
     return train(side, model, normal(64, 3, 224, 224), _below(1000, 64), autocast=autocast, last=last)
 
@@ -291,7 +286,6 @@ def gpt2(side, autocast=None):
 
 
 def lstm_layers(side):
-    _settle(side.torch)
     model, loss = make_first_output(side.torch, side.torch.nn.LSTM(512, 512, 2)), side.torch.nn.functional.mse_loss
     return train(side, model, normal(64, 128, 512), normal(64, 128, 512, seed=1), loss=loss)
 

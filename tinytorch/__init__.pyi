@@ -103,7 +103,9 @@ from .serialization import save as save
 from .storage import TypedStorage as TypedStorage
 from .storage import UntypedStorage as UntypedStorage
 from .tensor import Tensor as Tensor
+from . import distributions as distributions
 from . import profiler as profiler
+from . import testing as testing
 from .fuse import _Callable
 from .ops.typed import TensorType as _TensorType
 
@@ -153,15 +155,15 @@ __all__ = [
     "cosine_similarity", "count_nonzero", "cov", "cpu", "cross", "ctc_loss", "cuda", "cummax", "cummin", "cumprod",
     "cumsum", "cumulative_trapezoid", "default_generator", "deg2rad", "deg2rad_", "det", "detach", "detach_copy",
     "device", "diag", "diag_embed", "diagflat", "diagonal", "diagonal_copy", "diagonal_scatter", "diff", "digamma",
-    "digamma_", "dist", "div", "div_", "divide", "divide_", "dot", "double", "dropout", "dropout_", "dsplit", "dstack",
-    "dtype", "e", "einsum", "embedding", "empty", "empty_like", "empty_permuted", "empty_strided", "enable_grad", "eq",
-    "eq_", "equal", "erf", "erf_", "erfc", "erfc_", "erfinv", "erfinv_", "exp", "exp2", "exp2_", "exp_", "expand_copy",
-    "expm1", "expm1_", "eye", "feature_alpha_dropout", "feature_alpha_dropout_", "fft", "fill", "fill_", "finfo", "fix",
-    "fix_", "flatten", "flip", "fliplr", "flipud", "float", "float16", "float32", "float64", "float_power", "floor",
-    "floor_", "floor_divide", "floor_divide_", "fmax", "fmin", "fmod", "fmod_", "frac", "frac_", "frexp",
-    "frobenius_norm", "from_dlpack", "from_numpy", "frombuffer", "full", "full_like", "func", "fuse", "gather", "gcd",
-    "gcd_", "ge", "ge_", "geqrf", "ger", "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype",
-    "get_default_device", "get_default_dtype", "get_deterministic_debug_mode", "get_device",
+    "digamma_", "dist", "distributions", "div", "div_", "divide", "divide_", "dot", "double", "dropout", "dropout_",
+    "dsplit", "dstack", "dtype", "e", "einsum", "embedding", "empty", "empty_like", "empty_permuted", "empty_strided",
+    "enable_grad", "eq", "eq_", "equal", "erf", "erf_", "erfc", "erfc_", "erfinv", "erfinv_", "exp", "exp2", "exp2_",
+    "exp_", "expand_copy", "expm1", "expm1_", "eye", "feature_alpha_dropout", "feature_alpha_dropout_", "fft", "fill",
+    "fill_", "finfo", "fix", "fix_", "flatten", "flip", "fliplr", "flipud", "float", "float16", "float32", "float64",
+    "float_power", "floor", "floor_", "floor_divide", "floor_divide_", "fmax", "fmin", "fmod", "fmod_", "frac", "frac_",
+    "frexp", "frobenius_norm", "from_dlpack", "from_numpy", "frombuffer", "full", "full_like", "func", "fuse", "gather",
+    "gcd", "gcd_", "ge", "ge_", "geqrf", "ger", "get_autocast_cpu_dtype", "get_autocast_dtype",
+    "get_autocast_gpu_dtype", "get_default_device", "get_default_dtype", "get_deterministic_debug_mode", "get_device",
     "get_float32_matmul_precision", "get_num_threads", "get_rng_state", "gradient", "greater", "greater_",
     "greater_equal", "greater_equal_", "grid_sampler", "group_norm", "gru", "gru_cell", "gt", "gt_", "half",
     "hamming_window", "hann_window", "hardshrink", "hash_tensor", "heaviside", "hinge_embedding_loss", "histc",

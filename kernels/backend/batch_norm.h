@@ -8,6 +8,7 @@ typedef struct {
     tt_array *x, *g, *out; /* g: NULL, or the gradient of the result; out is then that of x */
     tt_array *weight, *bias, *mean, *rstd; /* weight, bias: may be NULL */
     tt_array *sums; /* (2, channels), or NULL */
+    tt_array *of_weight, *of_bias; /* where there are sums and out is a gradient: those of weight and bias */
     int64_t outer, channels, inner;
 } tt_batch_norm_work;
 

@@ -49,11 +49,12 @@ static bool usable(const char *op, const tt_batch_norm_work *w) {
 }
 
 tt_array *tt_batch_statistics(tt_array *x, tt_array *running_mean, tt_array *running_var, double momentum, double eps,
-                              int writer) {
+                              int writer, tt_array **views) {
     static const char op[] = "batch_norm";
     TT_ON_DEVICE(NULL, op, 3, ((tt_array *[]){x, running_mean, running_var}));
     tt_batch_norm_work of = {.x = x};
     tt_batch_statistics_work w = {.running = {running_mean, running_var}, .momentum = momentum, .eps = eps};
+    views[0] = views[1] = NULL;
     if (!tt_ready(x)) return tt_decline();
     if (!usable(op, &of)) return NULL;
     for (int k = 0; k < 2; k++) {
@@ -63,16 +64,24 @@ tt_array *tt_batch_statistics(tt_array *x, tt_array *running_mean, tt_array *run
             return NULL;
     }
     if (!(w.stats = tt_empty(tt_compute_dtype(x->dtype), 2, (int64_t[]){3, x->shape[1]}))) return NULL;
-    if (run(op, &of, false, &w)) {
+    int64_t channels = x->shape[1], step = 1;
+    bool ok = (views[0] = tt_view(w.stats, 1, &channels, &step, 0)) &&
+              (views[1] = tt_view(w.stats, 1, &channels, &step, 2 * channels)) && run(op, &of, false, &w);
+    if (ok) {
         for (int k = 0; k < 2; k++)
             if (w.running[k]) tt_bump_version(w.running[k], writer);
         return w.stats;
+    }
+    for (int k = 0; k < 2; k++) {
+        if (views[k]) tt_free(views[k]);
+        views[k] = NULL;
     }
     tt_free(w.stats);
     return NULL;
 }
 
-static tt_array *normalized(const char *op, tt_batch_norm_work w) {
+/* of: NULL, or where the gradients of weight and bias are wanted */
+static tt_array *normalized(const char *op, tt_batch_norm_work w, tt_array **of) {
     tt_array *all[] = {w.x, w.g, w.weight, w.bias, w.mean, w.rstd, w.sums};
     TT_ON_DEVICE(NULL, op, 7, all);
     for (int k = 0; k < 7; k++)
@@ -80,20 +89,29 @@ static tt_array *normalized(const char *op, tt_batch_norm_work w) {
     if (!usable(op, &w)) return NULL;
     int dims = w.x->ndim - 2;
     tt_array *out = w.out = tt_spatial(w.x, w.x->dtype, dims, w.x->shape + 2, channels_are_last(w.x));
-    if (!out || run(op, &w, false, NULL)) return out;
-    tt_free(out);
+    bool ok = out;
+    for (int k = 0; k < 2 && ok && of; k++) ok = (of[k] = tt_empty(tt_compute_dtype(w.x->dtype), 1, w.x->shape + 1));
+    if (of) w.of_weight = of[0], w.of_bias = of[1];
+    if (ok && run(op, &w, false, NULL)) return out;
+    for (int k = 0; k < 2 && of; k++) {
+        if (of[k]) tt_free(of[k]);
+        of[k] = NULL;
+    }
+    if (out) tt_free(out);
     return NULL;
 }
 
 tt_array *tt_batch_norm(tt_array *x, tt_array *weight, tt_array *bias, tt_array *mean, tt_array *rstd) {
     return normalized("batch_norm",
-                      (tt_batch_norm_work){.x = x, .weight = weight, .bias = bias, .mean = mean, .rstd = rstd});
+                      (tt_batch_norm_work){.x = x, .weight = weight, .bias = bias, .mean = mean, .rstd = rstd}, NULL);
 }
 
 tt_array *tt_batch_norm_backward(tt_array *g, tt_array *x, tt_array *weight, tt_array *mean, tt_array *rstd,
-                                 tt_array *sums) {
+                                 tt_array *sums, tt_array **of) {
+    of[0] = of[1] = NULL;
     return normalized("batch_norm_backward",
-                      (tt_batch_norm_work){.x = x, .g = g, .weight = weight, .mean = mean, .rstd = rstd, .sums = sums});
+                      (tt_batch_norm_work){.x = x, .g = g, .weight = weight, .mean = mean, .rstd = rstd, .sums = sums},
+                      sums ? of : NULL);
 }
 
 tt_array *tt_batch_norm_sums(tt_array *g, tt_array *x, tt_array *mean) {

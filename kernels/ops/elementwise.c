@@ -195,7 +195,8 @@ static tt_array *apply(int op, int n, tt_array **in) {
     for (int k = 0; k < n && !like; k++)
         if (in[k]->ndim == ndim && !memcmp(in[k]->shape, shape, sizeof(int64_t) * (size_t)ndim) && !is_expanded(in[k]))
             like = in[k];
-    tt_array *out = like ? tt_empty_like(like, result) : tt_empty(result, ndim, shape);
+    bool plain = !like || like->flags & TT_FLAG_CONTIGUOUS; /* it may be a number of the CPU's */
+    tt_array *out = plain ? tt_empty(result, ndim, shape) : tt_like(like, result);
     if (!out) return NULL;
     if (out->numel && !(record && tt_record_op(op, dtype, out, n, in))) {
         for (int k = 0; record && k < n; k++)

@@ -143,3 +143,10 @@ def test_when_copies_go_by_tiles(emulated):
     x = tt.randn(40, 70).cuda()
     assert launched(x.t()) == ["transpose_f32"]
     assert launched(x[:, 3:50]) == launched(x[:8].t()) == launched(x[:, ::2].t()) == ["copy_f32"]
+
+
+def test_numbers_of_the_cpu_beside_numbers_of_the_device(gpu):
+    """The result is the device's, whichever comes first."""
+    x, n = tt.full((), 4.0, device="cuda"), tt.tensor(2.0)
+    for result in (n * x, x * n, 2.0 * x, 10 - tt.where(x > 5, n, 2.0 / (x / x)), tt.maximum(n, x) + x):
+        assert result.device == x.device and result.item() == 8

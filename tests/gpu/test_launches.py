@@ -78,7 +78,7 @@ def test_what_differs_by_its_shared_memory_alone_is_another_launch(told):
     assert small[1:7] == large[1:7] and small[7] < large[7]
 
 
-def test_more_launches_than_places(told):
+def test_many_launches_some_of_one_place(told):
     for n in range(1, 700):  # numbers of blocks: a launch each
         x = torch.full((n * 2048,), float(n), device="cuda")
         if n % 50 == 0:

@@ -16,6 +16,7 @@ from types import FunctionType
 
 from ..autograd.modes import DEFAULT, Mode, ModeContext, current
 from ..cuda.devices import is_available
+from ..backends.cpu import lib
 from ..backends.native import modes
 from ..dtypes import bfloat16, dtype, float16, float32, float64
 from ..ops.class_loss import cross_entropy_of_halves
@@ -98,11 +99,11 @@ def _call(rules: tuple, original, args: tuple, kwargs: dict, mode: Mode):
             tensors.append(v)
         elif isinstance(v, (list, tuple)):
             tensors += [t for t in v if isinstance(t, Tensor)]
-    device = next((t.device.type for t in tensors if t.device.type in state.dtypes), None)
+    device = next((kind for t in tensors if (kind := _kind(t)) in state.dtypes), None)
     rule = by_device.get(device)
     if rule is None:
         return original(*args, **kwargs)
-    eligible = [t for t in tensors if t._h.dtype in _CASTABLE and t.device.type == device]
+    eligible = [t for t in tensors if t._h.dtype in _CASTABLE and _kind(t) == device]
     if rule == "lower":
         to = state.dtypes[device]
     elif rule == "full":
@@ -132,10 +133,16 @@ def _call(rules: tuple, original, args: tuple, kwargs: dict, mode: Mode):
         modes[thread] = mode
 
 
+def _kind(t: Tensor) -> str:
+    """Of the device that it is on."""
+    return "cuda" if t._h.flags & lib.TT_FLAG_DEVICE else "cpu"
+
+
 def _cast(value, to: dtype, chosen: set, state: State):
     """An argument, in lists and tuples too, in the dtype; parameters are cast once."""
     if isinstance(value, (list, tuple)):
-        return type(value)([_cast(v, to, chosen, state) for v in value])
+        inside = any(id(v) in chosen for v in value)
+        return type(value)([_cast(v, to, chosen, state) for v in value]) if inside else value
     if id(value) not in chosen:
         return value
     keeps = (

@@ -6,7 +6,7 @@ setting that follows the rest of tinytorch: results are the same in every run (`
 - ``benchmark_limit``: how many of them; 0: all.
 - ``deterministic``: only plans whose results are the same in every run; of attention, whose derivative it has none for,
   a kernel of ours computes that.
-- ``allow_tf32``: round float32 operands of convolutions to 10 bits of mantissa, for tensor cores, as PyTorch does; without
+- ``allow_tf32``: round float32 operands of convolutions to 10 bits of mantissa for tensor cores, as in PyTorch; without
   it float32's results are float32's.
 
 Recurrent layers are products of matrices: for them the settings of ``backends.cuda.matmul`` hold.

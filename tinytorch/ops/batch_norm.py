@@ -11,8 +11,8 @@ import math
 
 from ..autograd.views import writer_number
 from ..backends.cpu import ffi, lib
-from ..dtypes import ALL
-from ..tensor import Tensor, owned
+from ..dtypes import ALL, FLOATING
+from ..tensor import Tensor, gives_tensors, owned
 from .arithmetic import addcmul
 from .convert import in_dtype
 from .declare import function, primitive
@@ -23,6 +23,7 @@ from .statistics import var_mean
 
 NULL = ffi.NULL
 _writer = writer_number("batch_norm")
+_own_statistics, _backward = gives_tensors(lib.tt_batch_statistics), gives_tensors(lib.tt_batch_norm_backward)
 
 
 def _handle(t: Tensor | None):
@@ -88,17 +89,19 @@ def _first_order(g, input, weight, bias_shape, mean, rstd, training, edges):
 
 def _by_kernels(g, input, weight, bias_shape, mean, rstd, training, edges):
     """The same, of kernels for whole arrays."""
-    sums = total = products = grad = None
+    sums = of_weight = of_bias = grad = None
     if edges[1] is not None or edges[2] is not None or training:
         sums = owned.tt_batch_norm_sums(g._h, input._h, mean._h)
-        total, products = sums.unbind(0)
     if edges[0] is not None:
         used = sums._h if training else NULL
-        grad = owned.tt_batch_norm_backward(g._h, input._h, _handle(weight), mean._h, rstd._h, used)
+        operands = g._h, input._h, _handle(weight), mean._h, rstd._h, used
+        grad, of_weight, of_bias = _backward(*operands, ffi.new("tt_array *[2]"))
+    if sums is not None and of_weight is None:
+        of_bias, of_weight = sums[0], sums[1] * rstd
     return (
         grad,
-        None if edges[1] is None else in_dtype(products * rstd, weight.dtype),
-        None if edges[2] is None else in_dtype(total, input.dtype if weight is None else weight.dtype),
+        None if edges[1] is None else in_dtype(of_weight, weight.dtype),
+        None if edges[2] is None else in_dtype(of_bias, input.dtype if weight is None else weight.dtype),
     )
 
 
@@ -120,8 +123,11 @@ def _batch_norm(input, weight, bias, mean, rstd, training):
 
 def _mixes(running_mean, running_var, dtype) -> bool:
     """Can a kernel write the running statistics?"""
-    given = [t for t in (running_mean, running_var) if t is not None]
-    return all(t.is_contiguous() and t.dtype is given[0].dtype and ALL[t.dtype.compute] is dtype for t in given)
+    given = [t._h for t in (running_mean, running_var) if t is not None]
+    return all(
+        h.flags & lib.TT_FLAG_CONTIGUOUS and h.dtype == given[0].dtype and ALL[ALL[h.dtype].compute] is dtype
+        for h in given
+    )
 
 
 def _statistics(input: Tensor, running_mean, running_var, training: bool, momentum: float, eps: float):
@@ -132,9 +138,7 @@ def _statistics(input: Tensor, running_mean, running_var, training: bool, moment
         return in_dtype(running_mean.detach(), dtype), (in_dtype(running_var.detach(), dtype) + eps).rsqrt()
     if lib.tt_batch_norm_fits(input._h) and _mixes(running_mean, running_var, dtype):
         running = _handle(running_mean), _handle(running_var)
-        stats = owned.tt_batch_statistics(input._h, *running, momentum, eps, _writer)
-        mean, _, rstd = stats.unbind(0)
-        return mean, rstd
+        return _own_statistics(input._h, *running, momentum, eps, _writer, ffi.new("tt_array *[2]"))[1:]
     variance, mean = var_mean(in_dtype(input.detach(), dtype), _over(input), correction=0)
     n = input._h.numel // (input.shape[1] or 1)
     for running, new in ((running_mean, mean), (running_var, variance * (n / max(n - 1, 1)))):
@@ -157,11 +161,14 @@ def _normalized(op: str, input, weight, bias, running_mean, running_var, trainin
         ("weight", weight),
         ("bias", bias),
     ):
-        if t is None and not training and name.startswith("running"):
-            raise RuntimeError(f"{op}: {name} must be defined in evaluation mode")
-        if t is not None and tuple(t.shape) != (channels,):
-            raise RuntimeError(f"{op}: {name} should contain {channels} elements not {t._h.numel}")
-        if t is not None and input._h.numel and not t.is_floating_point():
+        if t is None:
+            if not training and name.startswith("running"):
+                raise RuntimeError(f"{op}: {name} must be defined in evaluation mode")
+            continue
+        h = t._h
+        if h.ndim != 1 or h.numel != channels:
+            raise RuntimeError(f"{op}: {name} should contain {channels} elements not {h.numel}")
+        if not FLOATING[h.dtype] and input._h.numel:
             raise RuntimeError(f"{op}: expected {name} of a floating dtype, got {t.dtype.name}")
     if not input._h.numel:  # no statistics, and none to mix
         out = input.clone() if weight is None else input * weight[0]

@@ -43,6 +43,12 @@ static TT_DEVICE channel channel_of(const TT_ARGS &p, place c) {
     return r;
 }
 
+/* By one thread for each channel. */
+static TT_DEVICE void leave_gradients(const TT_ARGS &p, place c) {
+    ((number *)p.of_bias)[c] = ((const number *)p.sums)[c];
+    ((number *)p.of_weight)[c] = ((const number *)p.sums)[p.channels + c] * ((const number *)p.rstd)[c];
+}
+
 static TT_DEVICE stored result(const channel &c, stored x, stored g) {
     const number d = (number)TT_CONVERT(TT_D0, TT_D1, TT_OP ? g : x);
     if (TT_OP == 0) return (stored)TT_CONVERT(TT_D1, TT_D0, (c.shift + d * c.scale));
@@ -51,22 +57,36 @@ static TT_DEVICE stored result(const channel &c, stored x, stored g) {
     return (stored)TT_CONVERT(TT_D1, TT_D0, (rest + d * c.scale));
 }
 
+#define TT_ROUNDS (HAS(TT_BATCH_ROUNDS) ? TT_BATCH_MOST_ROUNDS : 1)
+
 extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
     typedef tt_pack<stored, TT_V> pack;
-    const int64_t at = ((int64_t)blockIdx.x * TT_CUDA_THREADS + threadIdx.x) * TT_V;
-    if (at >= p.numel) return;
-    pack x, g, out;
-    if (TT_OP != 2) x = *(const pack *)((const stored *)p.x + at);
-    if (TT_OP) g = *(const pack *)((const stored *)p.g + at);
-    const place row = HAS(TT_BATCH_LAST) ? (place)at : (place)TT_SPLIT((place)at, (place)p.inner, p.by_inner);
-    const place first = row - (place)TT_SPLIT(row, (place)p.channels, p.by_channels) * (place)p.channels;
-    if (HAS(TT_BATCH_LAST)) {
+    const int64_t tile = TT_CUDA_THREADS * TT_V, begin = (int64_t)blockIdx.x * TT_ROUNDS * tile + threadIdx.x * TT_V;
+    if (begin >= p.numel) return;
+    pack x[TT_ROUNDS], g[TT_ROUNDS];
 #pragma unroll
-        for (int v = 0; v < TT_V; v++) out.at[v] = result(channel_of(p, first + v), x.at[v], g.at[v]);
-    } else {
-        const channel c = channel_of(p, first);
-#pragma unroll
-        for (int v = 0; v < TT_V; v++) out.at[v] = result(c, x.at[v], g.at[v]);
+    for (int k = 0; k < TT_ROUNDS; k++) {
+        const int64_t at = begin + k * tile;
+        if (k && at >= p.numel) break;
+        if (TT_OP != 2) x[k] = *(const pack *)((const stored *)p.x + at);
+        if (TT_OP) g[k] = *(const pack *)((const stored *)p.g + at);
     }
-    *(pack *)((stored *)p.out + at) = out;
+    const place row = HAS(TT_BATCH_LAST) ? (place)begin : (place)TT_SPLIT((place)begin, (place)p.inner, p.by_inner);
+    const place first = row - (place)TT_SPLIT(row, (place)p.channels, p.by_channels) * (place)p.channels;
+    channel c[HAS(TT_BATCH_LAST) ? TT_V : 1];
+#pragma unroll
+    for (int v = 0; v < (HAS(TT_BATCH_LAST) ? TT_V : 1); v++) {
+        c[v] = channel_of(p, first + v);
+        if (TT_OP == 1 && begin == (HAS(TT_BATCH_LAST) ? first : (int64_t)first * p.inner))
+            leave_gradients(p, first + v);
+    }
+#pragma unroll
+    for (int k = 0; k < TT_ROUNDS; k++) {
+        const int64_t at = begin + k * tile;
+        if (k && at >= p.numel) break;
+        pack out;
+#pragma unroll
+        for (int v = 0; v < TT_V; v++) out.at[v] = result(c[HAS(TT_BATCH_LAST) ? v : 0], x[k].at[v], g[k].at[v]);
+        *(pack *)((stored *)p.out + at) = out;
+    }
 }

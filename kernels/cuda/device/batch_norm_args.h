@@ -8,9 +8,12 @@
 #define TT_BATCH_LAST 16 /* inner is 1 */
 #define TT_BATCH_WEIGHT 32
 #define TT_BATCH_BIAS 64
+#define TT_BATCH_ROUNDS                                                                                                \
+    128 /* a thread takes elements of as many tiles: of the same channels, whose numbers it reads once */
+#define TT_BATCH_MOST_ROUNDS 4
 typedef struct {
     const char *x, *g;
-    char *out;
+    char *out, *of_weight, *of_bias; /* of_...: the gradients of weight and bias, of operator 1 */
     const char *weight, *bias, *mean, *rstd, *sums;
     int64_t numel, channels, inner, n; /* n: elements of a channel */
     tt_divider by_inner, by_channels;

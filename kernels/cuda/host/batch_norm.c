@@ -68,7 +68,11 @@ static bool apply(const tt_batch_norm_work *w, tt_batch_norm_args *p, int comput
         log--;
     int variant = log | (p->numel >= NARROW ? TT_BATCH_WIDE : 0) | (w->inner == 1 ? TT_BATCH_LAST : 0) |
                   (w->weight ? TT_BATCH_WEIGHT : 0) | (w->bias ? TT_BATCH_BIAS : 0);
-    int64_t tile = (int64_t)TT_CUDA_THREADS << log;
+    int64_t tile = (int64_t)TT_CUDA_THREADS << log, several = tile * TT_BATCH_MOST_ROUNDS;
+    if (w->inner == 1 && tile % w->channels == 0 && p->numel >= several * TT_CUDA_ENOUGH) {
+        variant |= TT_BATCH_ROUNDS;
+        tile = several;
+    }
     return TT_LAUNCH(tt_key(TT_FAMILY_batch_norm, op, variant, dtype, compute, w->weight ? w->weight->dtype : compute,
                             w->bias ? w->bias->dtype : compute, 0),
                      (p->numel + tile - 1) / tile, 1, TT_CUDA_THREADS, 0, *p);
@@ -91,6 +95,8 @@ bool tt_cuda_batch_norm(const tt_batch_norm_work *w) {
         tt_batch_norm_args p = {.x = tt_plain_data(&in[X]),
                                 .g = tt_plain_data(&in[G]),
                                 .out = w->out->data,
+                                .of_weight = w->of_weight ? w->of_weight->data : NULL,
+                                .of_bias = w->of_bias ? w->of_bias->data : NULL,
                                 .weight = tt_plain_data(&in[WEIGHT]),
                                 .bias = tt_plain_data(&in[BIAS]),
                                 .mean = tt_plain_data(&in[MEAN]),

@@ -48,11 +48,12 @@ _NO_LOW_PRECISION_SUMS = 2  # partial sums are added in the dtype computed in, n
 
 _KEY_BYTES = ffi.sizeof("tt_gemm")
 _PLANS = 4096  # kinds of problems remembered for a device
-_WORKSPACE = 32 << 20
+_WORKSPACE, _LEAST_WORKSPACE = 32 << 20, 1 << 20
 
 _handles = {}  # by device
 _plans = {}  # by device and what _choices gives: by the problem's bytes
 _workspaces = {}  # by device and stream: memory that algorithms may use
+_working = threading.RLock()  # held while somebody uses some, which others may replace
 
 
 class Plan:
@@ -125,13 +126,15 @@ def _choices(dtype: int) -> tuple[int, bool]:
     )
 
 
-def _workspace(device: int, stream: int) -> int:
-    """The address of memory for the algorithms on a stream, kept from the first call on."""
+def _workspace(device: int, stream: int, size: int) -> int:
+    """The address of as much memory for the algorithms on a stream, kept until one wants more."""
     h = _workspaces.get((device, stream))
-    if h is None:
+    if h is None or h.numel < size:
         before = lib.tt_device_set(device + 1)
         try:
-            h = lib.tt_empty(lib.TT_U8, 1, (_WORKSPACE,))
+            if h is not None:
+                lib.tt_free(_workspaces.pop((device, stream)))  # the stream's next work may have it
+            h = lib.tt_empty(lib.TT_U8, 1, (max(_LEAST_WORKSPACE, 1 << (size - 1).bit_length()),))
         finally:
             lib.tt_device_set(before)
         if not h:
@@ -145,6 +148,18 @@ def leave_workspace(stream: int) -> None:
     on one stream may run at the same time on several."""
     for key in [key for key in _workspaces if key[1] == stream]:
         lib.tt_free(_workspaces.pop(key))
+
+
+def _run(handle, plan: Plan, alpha, a, b, beta, c, out, bias, device: int, stream: int) -> int:
+    """The library's status."""
+    size = plan.workspace
+    space = _workspace(device, stream, size) if size else 0
+    operands = alpha, b, plan.a, a, plan.b, beta, c, plan.c, out, plan.c
+    if plan.bias is None:
+        return _blas.lib.cublasLtMatmul(handle, plan.desc, *operands, plan.algo, space, size, stream)
+    with plan.lock:  # the descriptor holds the bias's address
+        plan.point_at(bias)
+        return _blas.lib.cublasLtMatmul(handle, plan.desc, *operands, plan.algo, space, size, stream)
 
 
 def multiply(device: int, problem, a, b, c, out, bias, alpha, beta, stream: int) -> int:
@@ -165,32 +180,12 @@ def multiply(device: int, problem, a, b, c, out, bias, alpha, beta, stream: int)
         plan = plans[key] = Plan(handle, problem, bias, *choices)
     if not plan.found:
         return 1
-    size = plan.workspace
-    space = _workspace(device, stream) if size else 0
-    args = (
-        handle,
-        plan.desc,
-        alpha,
-        b,
-        plan.a,
-        a,
-        plan.b,
-        beta,
-        c,
-        plan.c,
-        out,
-        plan.c,
-        plan.algo,
-        space,
-        size,
-        stream,
-    )
-    if plan.bias is None:
-        status = _blas.lib.cublasLtMatmul(*args)
+    work = handle, plan, alpha, a, b, beta, c, out, bias, device, stream
+    if plan.workspace:
+        with _working:
+            status = _run(*work)
     else:
-        with plan.lock:  # the descriptor holds the bias's address
-            plan.point_at(bias)
-            status = _blas.lib.cublasLtMatmul(*args)
+        status = _run(*work)
     if status:
         raise _blas.error("cublasLtMatmul", status)
     return 0
