@@ -164,7 +164,7 @@ def package() -> str:
     public = ""
     for module, names in re.findall(r"^from (\.[\w.]*) import (\([^)]*\)|[^\n]*)", source, re.M):
         public += again(module, [name for name in re.findall(r"\w+", names) if name in own and name != "fuse"])
-    public += again(".", ["profiler"]) + "from .fuse import _Callable\n"
+    public += again(".", ["distributions", "profiler", "testing"]) + "from .fuse import _Callable\n"
     public += "from .ops.typed import TensorType as _TensorType\n"
     public += "\nfuse: _Callable\nfloat = float32\nint = int32\nnewaxis: None\n"
     public += "".join(f"{name}: _float\n" for name in ("e", "inf", "nan", "pi"))

@@ -11,6 +11,7 @@ import importlib.util
 import logging
 import os
 import pathlib
+import sys
 from types import SimpleNamespace
 
 
@@ -143,6 +144,8 @@ class Eager(Library):
     def example(self, name):
         """The module examples/``name``.py, which imports tinytorch."""
         path = pathlib.Path(__file__).parents[1] / "examples" / f"{name}.py"
+        if str(path.parent) not in sys.path:  # where it finds what the examples share
+            sys.path.append(str(path.parent))
         spec = importlib.util.spec_from_file_location(name, path)
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)

@@ -48,6 +48,8 @@ class Row:
     megabytes: bool = False
     #: Only the first call of a new process counts, with nothing of earlier processes in its caches.
     first: bool = False
+    #: The call starts processes of its own.
+    forks: bool = False
     #: How often every side has its turn, if not as often as the suite says.
     rounds: int | None = None
     #: Seconds that one batch of calls should fill.

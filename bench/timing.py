@@ -119,7 +119,7 @@ class Worker:
     def __init__(self, row, side, threads, caches=None):
         context = multiprocessing.get_context("fork")
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs, row, side, threads, caches), daemon=True)
+        self.process = context.Process(target=_serve, args=(theirs, row, side, threads, caches), daemon=not row.forks)
         self.process.start()
         theirs.close()  # or the end of the process would not be seen as the end of the pipe
         self.times, self.error = [], None

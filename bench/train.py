@@ -15,6 +15,7 @@ from .devices import DEVICES, DeviceRow
 from .models import perceptron
 from .suite import Suite
 from .timing import apart
+from .train_data import add_rows
 from .train_first import measure_on_gpu
 from .train_models import (
     make_cnn,
@@ -236,7 +237,7 @@ def ode(side):
     return side.step(step)
 
 
-# Batches from a DataLoader with workers: bench/train_data.py adds its rows to CPU.
+add_rows(CPU)  # batches from a DataLoader with workers
 
 
 # On a GPU: every model's step, the memory it takes, and the first step of a process.

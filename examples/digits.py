@@ -9,16 +9,12 @@ The data are the 1,797 images of the UCI handwritten digits, 8 x 8 pixels each, 
 A fifth of them is held out for testing. The exit code is 1 if the test accuracy stays under 97 %.
 """
 
-import argparse
 import contextlib
 import sys
-import time
 
+import common
 from matplotlib.figure import Figure
-from sklearn.datasets import load_digits
 from sklearn.metrics import confusion_matrix
-from sklearn.model_selection import train_test_split
-from tqdm import tqdm
 
 import tinytorch as torch
 from tinytorch import nn
@@ -64,21 +60,19 @@ class CNN(nn.Module):
 
 
 def load(seed):
-    """The training and the test set; pixels scaled from 0..16 to 0..1."""
-    images, labels = load_digits(return_X_y=True)
-    images = (images / 16).astype("float32")
-    arrays = train_test_split(images, labels, test_size=0.2, stratify=labels, random_state=seed)
-    train_images, test_images, train_labels, test_labels = map(torch.from_numpy, arrays)
-    return TensorDataset(train_images, train_labels), TensorDataset(test_images, test_labels)
+    """The training and the test set; images as rows of 64 pixels from 0 to 1."""
+    images, labels, test_images, test_labels = common.digits(seed=seed)
+    return TensorDataset(images.flatten(1), labels), TensorDataset(test_images.flatten(1), test_labels)
 
 
-def train_epoch(model, optimizer, batches, device):
+def train_epoch(model, optimizer, batches, device, autocast=contextlib.nullcontext):
     """One pass over the training data; return the mean loss."""
     total = 0.0
     for images, labels in batches:
         optimizer.zero_grad()
         noisy = images + NOISE * torch.randn_like(images)  # the same noise for all devices
-        loss = F.cross_entropy(model(noisy.to(device)), labels.to(device))
+        with autocast():
+            loss = F.cross_entropy(model(noisy.to(device)), labels.to(device))
         loss.backward()
         optimizer.step()
         total += loss.item()
@@ -104,24 +98,10 @@ def plot(losses, accuracies, path):
     figure.savefig(path, dpi=150)
 
 
-def parse():
-    parser = argparse.ArgumentParser(description="Train a classifier of handwritten digits.")
+def main(arguments=None):
+    parser = common.parser(__doc__, epochs=30, batch_size=32, lr=2e-3)
     parser.add_argument("--model", choices=["mlp", "cnn"], default="mlp")
-    parser.add_argument("--epochs", type=int, default=30)
-    parser.add_argument("--batch-size", type=int, default=32)
-    parser.add_argument("--lr", type=float, default=2e-3)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--fuse", action="store_true", help="train in fused mode")
-    parser.add_argument("--device", default="cpu", help='where to train: "cpu" or "cuda"')
-    parser.add_argument("--out", default="digits.png", help="where to save the curves")
-    return parser.parse_args()
-
-
-def main():
-    options = parse()
-    if options.model == "cnn" and not hasattr(nn, "Conv2d"):
-        raise SystemExit("--model cnn needs nn.Conv2d, which this version of tinytorch does not have yet.")
-
+    options = parser.parse_args(arguments)
     torch.manual_seed(options.seed)
     train, test = load(options.seed)
     batches = DataLoader(train, batch_size=options.batch_size, shuffle=True)
@@ -129,25 +109,20 @@ def main():
     model = (MLP() if options.model == "mlp" else CNN()).to(options.device)
     optimizer = torch.optim.Adam(model.parameters(), lr=options.lr)
 
-    losses, accuracies = [], []
-    start = time.perf_counter()
-    progress = tqdm(range(options.epochs), unit="epoch")
-    for epoch in progress:
+    run = common.Run(options, model=model, optimizer=optimizer)
+    for epoch in run:
         for group in optimizer.param_groups:  # large steps first, small ones to settle down
-            group["lr"] = options.lr * (1 - epoch / options.epochs)
-        with torch.fuse() if options.fuse else contextlib.nullcontext():
-            losses.append(train_epoch(model, optimizer, batches, options.device))
-        accuracies.append((predict(model, test_images) == test_labels).float().mean().item())
-        progress.set_postfix(loss=f"{losses[-1]:.4f}", accuracy=f"{accuracies[-1]:.2%}")
-    seconds = time.perf_counter() - start
+            group["lr"] = options.lr * (1 - epoch / options.total)
+        with run.fused():
+            loss = train_epoch(model, optimizer, batches, options.device, run.autocast)
+        run.log(loss=loss, accuracy=(predict(model, test_images) == test_labels).float().mean().item())
 
-    print(f"test accuracy {accuracies[-1]:.2%} after {options.epochs} epochs in {seconds:.1f} s")
     print("confusion matrix (a row for each true digit, a column for each predicted one):")
     print(confusion_matrix(test_labels.cpu().numpy(), predict(model, test_images).cpu().numpy()))
-    plot(losses, accuracies, options.out)
-    print(f"curves saved to {options.out}")
-    return 0 if accuracies[-1] >= REQUIRED_ACCURACY else 1
+    plot(run.history["loss"], run.history["accuracy"], options.out)
+    accuracy = run.history["accuracy"][-1]
+    return run.finish(f"test accuracy {accuracy:.2%}", accuracy >= REQUIRED_ACCURACY)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main().exit_code)

@@ -10,15 +10,12 @@ character by character and predicts the next one; only the result's digits count
 never occur in training, and a line is right if all digits of its result are. The exit code is 1 if under 99 % are.
 """
 
-import argparse
 import contextlib
 import math
 import random
 import sys
-import time
 
-from matplotlib.figure import Figure
-from tqdm import tqdm
+import common
 
 import tinytorch as torch
 from tinytorch import nn
@@ -30,8 +27,6 @@ ALPHABET = "0123456789+="
 QUESTION, ANSWER = 8, 4
 #: The characters a line has before its last one, which needs no successor.
 CONTEXT = QUESTION + ANSWER - 1
-#: Steps in which the learning rate rises to its largest value.
-WARMUP = 100
 
 
 class CausalSelfAttention(nn.Module):
@@ -121,10 +116,11 @@ def loss_of(model, tokens):
     return F.cross_entropy(scores.flatten(0, 1), tokens[:, QUESTION:].flatten())
 
 
-def train_step(model, optimizer, schedule, tokens):
+def train_step(model, optimizer, schedule, tokens, autocast=contextlib.nullcontext):
     """One update; return the loss before it."""
     optimizer.zero_grad()
-    loss = loss_of(model, tokens)
+    with autocast():
+        loss = loss_of(model, tokens)
     loss.backward()
     nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimizer.step()
@@ -150,13 +146,6 @@ def accuracy(model, tokens):
     return right.float().mean().item()
 
 
-def warmup_and_cosine(step, steps):
-    """The learning rate as a share of the largest: up in a straight line, then down to zero along a cosine."""
-    if step < WARMUP:
-        return (step + 1) / WARMUP
-    return 0.5 * (1 + math.cos(math.pi * (step - WARMUP) / max(1, steps - WARMUP)))
-
-
 def print_samples(model, tokens):
     """A few sums of the test set as the model completes them, in the usual order of digits."""
     model.eval()
@@ -165,62 +154,36 @@ def print_samples(model, tokens):
         print(f"    {text[:QUESTION]}{text[QUESTION:][::-1]}  {'right' if row == truth else 'wrong'}")
 
 
-def plot(losses, accuracies, path):
-    """Save the curves of the loss, step by step, and of the accuracy, given as {step: accuracy}."""
-    figure = Figure(figsize=(9, 3.5), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    left.semilogy(range(1, len(losses) + 1), losses)
-    left.set(title="training loss", xlabel="step", ylabel="cross-entropy of a digit")
-    right.plot(accuracies.keys(), accuracies.values(), marker="o")
-    right.set(title="sums of the test set that are right", xlabel="step", ylim=(-0.02, 1.02))
-    figure.savefig(path, dpi=150)
-
-
-def parse():
-    parser = argparse.ArgumentParser(description="Teach a small GPT to add numbers of three digits.")
-    parser.add_argument("--steps", type=int, default=1000)
-    parser.add_argument("--batch-size", type=int, default=128)
-    parser.add_argument("--width", type=int, default=64)
-    parser.add_argument("--heads", type=int, default=4)
-    parser.add_argument("--layers", type=int, default=2)
-    parser.add_argument("--dropout", type=float, default=0.0)
-    parser.add_argument("--lr", type=float, default=3e-3)
-    parser.add_argument("--weight-decay", type=float, default=0.01)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--fuse", action="store_true", help="run the training steps in fused mode")
-    parser.add_argument("--device", default="cpu", help='where to train: "cpu" or "cuda"')
-    parser.add_argument("--out", default="gpt.png", help="where to save the curves")
-    return parser.parse_args()
-
-
-def main():
-    options = parse()
+def main(arguments=None):
+    parser = common.parser(
+        __doc__, steps=1000, batch_size=128, lr=3e-3, width=64, heads=4, layers=2, dropout=0.0, weight_decay=0.01
+    )
+    options = parser.parse_args(arguments)
     torch.manual_seed(options.seed)
     train, test = (tokens.to(options.device) for tokens in load(options.seed))
     model = GPT(options.width, options.heads, options.layers, options.dropout).to(options.device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=options.lr, weight_decay=options.weight_decay)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: warmup_and_cosine(step, options.steps))
-    print(f"{sum(p.numel() for p in model.parameters()):,} parameters, {len(train):,} sums to learn from")
+    schedule = common.warmup_and_cosine(optimizer, options.total)
+    print(f"{common.parameters_of(model)}, {len(train):,} sums to learn from")
 
-    losses, accuracies = [], {}
-    start = time.perf_counter()
-    progress = tqdm(range(1, options.steps + 1), unit="step")
-    for step in progress:
+    run = common.Run(options, model=model, optimizer=optimizer, schedule=schedule)
+    for step in run:
         tokens = train[torch.randint(len(train), (options.batch_size,)).to(options.device)]
-        with torch.fuse() if options.fuse else contextlib.nullcontext():
-            losses.append(train_step(model, optimizer, schedule, tokens))
-        progress.set_postfix(loss=f"{losses[-1]:.4f}", refresh=False)
-        if step % 100 == 0 or step == options.steps:
-            accuracies[step] = accuracy(model, test)
-            progress.write(f"step {step}: loss {losses[-1]:.4f}, test accuracy {accuracies[step]:.1%}")
-    seconds = time.perf_counter() - start
+        with run.fused():
+            run.log(loss=train_step(model, optimizer, schedule, tokens, run.autocast))
+        if (step + 1) % 100 == 0 or step + 1 == options.total:
+            run.log(accuracy=accuracy(model, test))
 
-    print(f"test accuracy {accuracies[step]:.1%} after {step} steps in {seconds:.1f} s; sums it had never seen:")
+    print("sums it had never seen:")
     print_samples(model, test[:8])
-    plot(losses, accuracies, options.out)
-    print(f"curves saved to {options.out}")
-    return 0 if accuracies[step] >= REQUIRED_ACCURACY else 1
+    common.save_curves(
+        options.out,
+        {"training loss": run.history["loss"], "share of the test set's sums that are right": run.history["accuracy"]},
+        logarithmic=("training loss",),
+    )
+    reached = run.history["accuracy"][-1]
+    return run.finish(f"test accuracy {reached:.1%}", reached >= REQUIRED_ACCURACY)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main().exit_code)

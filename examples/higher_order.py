@@ -1,96 +1,25 @@
-"""Three problems that need derivatives of derivatives, each checked against what is known.
+"""Two problems that need derivatives of derivatives, each checked against what is known.
 
     python examples/higher_order.py
 
-1. A physics-informed network learns the heat equation, in whose loss the network's second derivative appears.
-2. The product of a network's Hessian with a vector, without the Hessian, against differences of gradients.
-3. Newton's method with conjugate gradients on such products, for a logistic regression.
+1. The product of a network's Hessian with a vector, without the Hessian, against differences of gradients.
+2. Newton's method with conjugate gradients on such products, for a logistic regression.
 
-The means are the same in all three: ``grad(..., create_graph=True)`` returns gradients that are themselves
+The means are the same in both: ``grad(..., create_graph=True)`` returns gradients that are themselves
 part of the graph, so they can be used in a further expression and differentiated again. The exit code is 1 if
 a check fails.
 """
 
 import argparse
-import math
 import sys
 import time
-
-from tqdm import tqdm
 
 import tinytorch as torch
 from tinytorch import nn
 from tinytorch.autograd import grad
 from tinytorch.nn import functional as F
 
-# --- 1. the heat equation -------------------------------------------------------------------------
-
-DIFFUSIVITY = 0.1
-HEAT_TOLERANCE = 2e-3
-
-
-def heat_solution(x, t):
-    """What u_t = a u_xx makes of a sine, when the ends are held at zero: the sine, decaying."""
-    return torch.exp(-DIFFUSIVITY * math.pi**2 * t) * torch.sin(math.pi * x)
-
-
-class HeatNetwork(nn.Module):
-    """u(x, t) on the unit square, from a small network N.
-
-    u = sin(pi x) + t x (1 - x) N(x, t) has the right initial and boundary values whatever N is, so that
-    nothing but the equation itself is left to learn.
-    """
-
-    def __init__(self, width=32):
-        super().__init__()
-        self.input = nn.Linear(2, width)
-        self.hidden = nn.Linear(width, width)
-        self.output = nn.Linear(width, 1)
-
-    def forward(self, x, t):
-        h = torch.tanh(self.input(torch.cat([x, t], dim=1)))
-        h = torch.tanh(self.hidden(h))
-        return torch.sin(math.pi * x) + t * x * (1 - x) * self.output(h)
-
-
-def heat_residual(u, x, t):
-    """u_t - a u_xx at every point, as a part of the graph.
-
-    A point's u depends on that point alone, so the gradient of the sum over all points holds the derivative
-    at each of them.
-    """
-    values = u(x, t)
-    u_x, u_t = grad(values.sum(), (x, t), create_graph=True)
-    (u_xx,) = grad(u_x.sum(), x, create_graph=True)
-    return u_t - DIFFUSIVITY * u_xx
-
-
-def learn_heat_equation(steps):
-    """Train on random points; return the relative L2 error on a grid."""
-    u = HeatNetwork()
-    optimizer = torch.optim.Adam(u.parameters(), lr=5e-3)
-    progress = tqdm(range(steps), desc="heat equation", unit="step")
-    for step in progress:
-        for group in optimizer.param_groups:
-            group["lr"] = 5e-3 * (1 - step / steps)
-        x = torch.rand(256, 1, requires_grad=True)
-        t = torch.rand(256, 1, requires_grad=True)
-        optimizer.zero_grad()
-        loss = (heat_residual(u, x, t) ** 2).mean()
-        loss.backward()
-        optimizer.step()
-        if step % 100 == 0:
-            progress.set_postfix(residual=f"{loss.item():.1e}")
-
-    axis = torch.linspace(0, 1, 51)
-    x = axis.repeat(51).view(-1, 1)
-    t = axis.view(-1, 1).expand(51, 51).reshape(-1, 1)
-    with torch.no_grad():
-        exact = heat_solution(x, t)
-        return ((u(x, t) - exact).norm() / exact.norm()).item()
-
-
-# --- 2. the Hessian times a vector ----------------------------------------------------------------
+# --- 1. the Hessian times a vector ----------------------------------------------------------------
 
 HVP_TOLERANCE = 1e-6
 
@@ -135,7 +64,7 @@ def compare_hvp_with_differences(step=1e-5):
     return (error / size).sqrt().item()
 
 
-# --- 3. Newton's method ---------------------------------------------------------------------------
+# --- 2. Newton's method ---------------------------------------------------------------------------
 
 NEWTON_TOLERANCE = 1e-9
 
@@ -202,14 +131,12 @@ def report(what, error, tolerance):
 
 def main():
     parser = argparse.ArgumentParser(description="Problems that need derivatives of derivatives.")
-    parser.add_argument("--steps", type=int, default=1500, help="training steps for the heat equation")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
 
     torch.manual_seed(options.seed)
     start = time.perf_counter()
     checks = [
-        report("heat equation, relative L2 error", learn_heat_equation(options.steps), HEAT_TOLERANCE),
         report("Hessian-vector product, relative error", compare_hvp_with_differences(), HVP_TOLERANCE),
         report("Newton's method, gradient norm", newton(*logistic_regression()), NEWTON_TOLERANCE),
     ]

@@ -32,6 +32,7 @@ EXPECTED = (
     "half types differ",
     "a size",
     "could not import 'cupy'",
+    "could not import 'timm'",
     "the page describes eager mode",
     "only root can",
 )

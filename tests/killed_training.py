@@ -69,7 +69,6 @@ class Run:
                 yield batch
                 if self.step == steps:
                     return
-            self.epoch = self.shuffle.get_state()
 
     def train(self, x, y) -> None:
         x = x + 0.01 * random.random()
@@ -82,6 +81,8 @@ class Run:
         self.average.update_parameters(self.net)
         self.losses.append(loss.item())
         self.step += 1
+        if self.step % len(self.loader) == 0:
+            self.epoch = self.shuffle.get_state()
 
 
 def digest(obj, into=None) -> str:

@@ -80,6 +80,7 @@ KEPT = _paths(
         "devices": "_KNOWN",
         "fuse.purity.guards": "_found",
         "generator": "_defaults _seed",
+        "pickler": "_NAMED _globals",
         "ops.declare.refusals": "_published",
         "overrides.overridable": "_codes _installed _placed ordinary plain",
         "profiler.ceilings": "_known",

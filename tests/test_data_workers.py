@@ -155,9 +155,18 @@ def test_persistent_workers(clean):
     stream = DataLoader(Stream(5), 2, num_workers=2, persistent_workers=True)
     for _ in range(2):
         assert sorted(sum((b.tolist() for b in stream), [])) == list(range(5))
+    for _ in stream:
+        break  # the workers are at the end of their shares
+    time.sleep(0.2)
+    assert sorted(sum((b.tolist() for b in stream), [])) == list(range(5))
+    any_order = DataLoader(Numbers(8), 2, num_workers=2, persistent_workers=True, in_order=False)
+    for _ in any_order:
+        break
+    time.sleep(0.2)
+    assert sorted(first(any_order)) == [[0, 1], [2, 3], [4, 5], [6, 7]]
     stream._iterator._shutdown_workers()
     assert sorted(sum((b.tolist() for b in stream), [])) == list(range(5))  # others are started
-    del loader, stream
+    del loader, stream, any_order
 
 
 def test_streams():
@@ -257,6 +266,14 @@ def test_all_kinds_of_batches():
         assert batch["empty"].shape == (0, 3) and batch["half"].dtype is tt.bfloat16
         assert [t.item() for t in batch["many"]] == list(range(200))
         assert len(batch["text"]) == 300_000 and batch["array"].tolist() == [0, 1, 2] and batch["none"] is None
+
+
+def test_tensors_of_several_dtypes():
+    for workers in (0, 1):
+        (batch,) = DataLoader([tt.tensor([1]), tt.tensor([0.5])], 2, num_workers=workers)
+        assert batch.tolist() == [[1.0], [0.5]]
+        with pytest.raises(RuntimeError, match="equal size"):
+            list(DataLoader([tt.ones(1), tt.ones(2)], 2, num_workers=workers))
 
 
 def test_large_tasks():
@@ -409,7 +426,7 @@ PROGRAM = """
         def __len__(self):
             return 10**6
         def __getitem__(self, i):
-            time.sleep(0.01)
+            time.sleep({item})
             return tt.full((2000,), i)
 
     batches = iter(DataLoader(Numbers(), 2, num_workers=2, persistent_workers={persistent}))
@@ -432,17 +449,27 @@ def is_there(pid):
     "act, given, status",
     [
         ("time.sleep(60)", signal.SIGKILL, -signal.SIGKILL),
+        ("time.sleep(60)", signal.SIGKILL, -signal.SIGKILL),
         ("time.sleep(60)", signal.SIGTERM, -signal.SIGTERM),
         ("for x in batches: pass", signal.SIGINT, -signal.SIGINT),
         ("sys.exit(3)", None, 3),
         ("raise ValueError", None, 1),
         ("if not os.fork(): time.sleep(3); os._exit(0)\ntime.sleep(60)", signal.SIGKILL, -signal.SIGKILL),
     ],
-    ids=["SIGKILL", "SIGTERM", "SIGINT", "exit", "raise", "SIGKILL with a child of its own"],
+    ids=[
+        "SIGKILL",
+        "SIGKILL amid a long sample",
+        "SIGTERM",
+        "SIGINT",
+        "exit",
+        "raise",
+        "SIGKILL with a child of its own",
+    ],
 )
-def test_workers_end_with_the_process(act, given, status):
+def test_workers_end_with_the_process(act, given, status, request):
     before = shared_names()
-    text = textwrap.dedent(PROGRAM).format(persistent=given is None, act=textwrap.dedent(act))
+    item = "0.01 if i < 4 else 60" if "long" in request.node.name else "0.01"
+    text = textwrap.dedent(PROGRAM).format(persistent=given is None, act=textwrap.dedent(act), item=item)
     process = subprocess.Popen(
         [sys.executable, "-c", text], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, text=True
     )
@@ -460,7 +487,7 @@ def test_workers_end_with_the_process(act, given, status):
 
 def test_ctrl_c_in_a_terminal():
     """All processes get the signal; the workers say nothing."""
-    text = textwrap.dedent(PROGRAM).format(persistent=True, act="for x in batches: pass")
+    text = textwrap.dedent(PROGRAM).format(persistent=True, act="for x in batches: pass", item="0.01")
     process = subprocess.Popen(
         [sys.executable, "-c", text],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, text=True, start_new_session=True,
@@ -474,7 +501,7 @@ def test_ctrl_c_in_a_terminal():
 
 def test_pinning_without_a_device():
     if tt.cuda.is_available():
-        pytest.skip("there is a device")
+        pytest.skip("this runs on the CPU alone")
     for workers in (0, 1):
         with pytest.warns(UserWarning, match="no accelerator is found"):
             batches = iter(DataLoader(Numbers(2), num_workers=workers, pin_memory=True, pin_memory_device="cuda"))
@@ -503,3 +530,26 @@ def test_options():
         iter(loader(num_workers=1, prefetch_factor=0))
     with pytest.raises(NotImplementedError):
         __import__("pickle").dumps(iter(loader()))
+
+
+def interrupting(i):
+    if i == 2:
+        os.kill(os.getppid(), signal.SIGINT)
+        time.sleep(0.2)
+
+
+@needs_proc
+def test_ctrl_c_where_it_is_caught(clean):
+    dataset = Numbers(4, interrupting)
+    loader = DataLoader(dataset, 1, num_workers=1, persistent_workers=True)
+    got = []
+    with pytest.raises(KeyboardInterrupt):
+        for batch in loader:
+            got.append(batch[1].item())
+    assert got == [0, 1][: len(got)]
+    process = loader._iterator._workers[0]
+    assert not process.is_alive()
+    with pytest.raises(KeyboardInterrupt):
+        list(loader)  # with another worker
+    assert loader._iterator._workers[0].pid != process.pid
+    del batch, loader, process

@@ -195,8 +195,9 @@ def test_modules(writer, reader):
     for net in nets:
         got = reader.load(written(m, net), weights_only=False)
         assert type(got).__module__.partition(".")[0] == reader.__name__ and weights(got) == weights(net)
-        assert repr(got).replace("NonDynamicallyQuantizableLinear", "Linear") == repr(net).replace(
-            "NonDynamicallyQuantizableLinear", "Linear"
+        names = [[type(part).__name__ for part in n.modules()] for n in (got, net)]
+        assert str(names[0]).replace("NonDynamicallyQuantizableL", "L") == str(names[1]).replace(
+            "NonDynamicallyQuantizableL", "L"
         )
     net = nets[0].eval()
     got = reader.load(written(m, net), weights_only=False)

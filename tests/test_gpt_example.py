@@ -55,7 +55,7 @@ def losses_of(m, example, weights, batches, dtype):
     model = example.GPT().to(getattr(m, dtype))
     model.load_state_dict({name: m.from_numpy(array.copy()) for name, array in weights.items()})
     optimizer = m.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=0.01)
-    schedule = m.optim.lr_scheduler.LambdaLR(optimizer, lambda step: example.warmup_and_cosine(step, 50))
+    schedule = example.common.warmup_and_cosine(optimizer, 50)
     return [example.train_step(model, optimizer, schedule, m.from_numpy(batch)) for batch in batches]
 
 

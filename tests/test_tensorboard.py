@@ -12,6 +12,7 @@ import tinytorch
 import tinytorch.utils.tensorboard
 
 reading = pytest.importorskip("tensorboard.backend.event_processing.event_file_loader")
+event_accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
 graph_pb2 = pytest.importorskip("tensorboard.compat.proto.graph_pb2")
 RUNS = np.random.default_rng(0)
 IMAGE = RUNS.random((3, 8, 10), dtype=np.float32)
@@ -250,6 +251,8 @@ def test_the_folder_and_flushing(tmp_path, monkeypatch):
     assert str(writer.get_logdir()).startswith("runs/") and writer.log_dir.endswith("_note")
     writer.add_scalar("x", 1.0, 3)
     writer.flush()
+    read_back = event_accumulator.EventAccumulator(writer.log_dir).Reload()
+    assert [(e.step, e.value) for e in read_back.Scalars("x")] == [(3, 1.0)]
     (read,) = events(tmp_path).values()
     assert [v.tag for e in read for v in e.summary.value] == ["x"] and read[1].step == 3
     writer.close()

@@ -120,6 +120,10 @@ from .layouts import (
 from .ops.declare import name_methods as _name_methods
 from .ops.typed import TYPES as _TYPES
 from .ops.typed import set_default_tensor_type, typename
+from .ops.variates import _dirichlet_grad as _dirichlet_grad
+from .ops.variates import _sample_dirichlet as _sample_dirichlet
+from .ops.variates import _standard_gamma as _standard_gamma
+from .ops.variates import _standard_gamma_grad as _standard_gamma_grad
 from .printing import set_printoptions
 from .serialization import load, save
 from .storage import TypedStorage, UntypedStorage
@@ -137,7 +141,8 @@ __all__ = [
     "Generator", "OutOfMemoryError", "Size", "Tensor", "TypedStorage", "UntypedStorage", "__version__", "amp",
     "are_deterministic_algorithms_enabled", "autocast", "autograd", "bfloat16", "bool", "cdouble", "cfloat",
     "channels_last", "channels_last_3d", "clear_autocast_cache", "complex128", "complex64", "config",
-    "contiguous_format", "cpu", "cuda", "default_generator", "device", "double", "dtype", "e", "enable_grad", "fft",
+    "contiguous_format", "cpu", "cuda", "default_generator", "device", "distributions", "double", "dtype", "e",
+    "enable_grad", "fft",
     "finfo", "float", "float16", "float32", "float64", "func", "fuse", "get_autocast_dtype", "get_default_device",
     "get_default_dtype", "get_deterministic_debug_mode", "get_float32_matmul_precision", "get_num_threads", "half",
     "iinfo", "inf", "inference_mode", "int", "int16", "int32", "int64", "int8", "is_anomaly_check_nan_enabled",
@@ -148,7 +153,8 @@ __all__ = [
     "set_autocast_cache_enabled", "set_autocast_dtype", "set_default_device", "set_default_dtype",
     "set_default_tensor_type", "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_grad_enabled",
     "set_num_threads", "set_printoptions", "short", "signal", "sparse", "sparse_coo", "sparse_csr", "special",
-    "storage", "strided", "testing", "typename", "uint8", "use_deterministic_algorithms", "utils", *_TYPES, *ops.FUNCTIONS,
+    "storage", "strided", "testing", "typename", "uint8", "use_deterministic_algorithms", "utils", *_TYPES,
+    *ops.FUNCTIONS,
 ]  # fmt: skip
 
 
@@ -157,7 +163,7 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str):
-    """``tinytorch.profiler`` and ``testing`` are imported when they are first asked for: most programs do without."""
-    if name in ("profiler", "testing"):
+    """Packages that are imported when they are first asked for: most programs do without."""
+    if name in ("distributions", "profiler", "testing"):
         return _import_module(f".{name}", __name__)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -8,6 +8,7 @@ length of the file before anything of that size is made.
 
 from __future__ import annotations
 
+import io
 import os
 import struct
 import zipfile
@@ -60,7 +61,8 @@ class Writer:
         self._put(LOCAL.pack(FIRST, 45, 0x800, 0, 0, DATE, checksum, short, short, len(label), len(extra)))
         self._put(label + extra)
         for i in range(0, size, CHUNK):
-            self._put(bytes(data[i : i + CHUNK]))
+            part = data[i : i + CHUNK]
+            self._put(part if isinstance(self.f, io.IOBase) else bytes(part))
 
     def close(self) -> None:
         """Writes the directory."""

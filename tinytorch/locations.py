@@ -15,7 +15,9 @@ _registry: list[tuple[int, Callable, Callable]] = []  # in the order in which th
 def register_package(priority: int, tagger, deserializer) -> None:
     """Adds a kind of device: ``tagger(storage)`` gives the name of the storage's device, or None where it is none of
     its, and ``deserializer(storage, location)`` puts a storage there. Those of a lower ``priority`` are asked first.
-    Follows ``torch.serialization.register_package``."""
+    TypeError where these are no number and no functions. Follows ``torch.serialization.register_package``."""
+    if not (isinstance(priority, int) and callable(tagger) and callable(deserializer)):
+        raise TypeError("register_package: there must be a priority, an int, and two functions")
     _registry.append((priority, tagger, deserializer))
     _registry.sort(key=lambda entry: entry[0])
 

@@ -33,7 +33,7 @@ from .locations import (
     restoring,
     validate_cuda_device,
 )
-from .pickler import Again, Written, pickler_of
+from .pickler import pickled
 from .safe_names import (
     RENAMED,
     SAFE,
@@ -218,17 +218,10 @@ def save(
         raise ValueError(f"save: pickle_protocol must be 2 or more, got {pickle_protocol}")
     if not _use_new_zipfile_serialization:
         raise NotImplementedError("save: _use_new_zipfile_serialization=False is not implemented: load alone takes it")
-    cyclic: set[int] = set()
-    while True:
-        written, pickled = Written(), io.BytesIO()
-        try:
-            pickler_of(pickle_module.Pickler, written, cyclic)(pickled, pickle_protocol).dump(obj)
-            break
-        except Again:
-            continue
+    content, written = pickled(obj, pickle_module, pickle_protocol)
     with replacing(os.fspath(f)) if _is_path(f) else contextlib.nullcontext(f) as file:
         archive = Writer(file, config.save.storage_alignment, config.save.compute_crc32)
-        archive.add("archive/data.pkl", pickled.getvalue())
+        archive.add("archive/data.pkl", content)
         if not _disable_byteorder_record:
             archive.add("archive/byteorder", sys.byteorder.encode())
         for key, storage in written.storages.items():
@@ -237,8 +230,8 @@ def save(
                 continue
             here = storage.whole.cpu()
             check(lib.tt_sync(here._h, 0), "save")
-            content = memoryview(ffi.buffer(here._h.data, here._h.numel)) if here._h.numel else b""
-            archive.add(f"archive/data/{key}", content)
+            data = memoryview(ffi.buffer(here._h.data, here._h.numel)) if here._h.numel else b""
+            archive.add(f"archive/data/{key}", data)
         archive.add("archive/version", b"3\n")
         archive.close()
 

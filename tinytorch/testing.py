@@ -170,7 +170,7 @@ def assert_close(
 
 
 def assert_allclose(actual, expected, rtol=None, atol=None, equal_nan=True, msg="") -> None:
-    """``assert_close`` with fewer checks, as once. Follows ``torch.testing.assert_allclose``, which advises against it."""
+    """``assert_close`` with fewer checks, as once. Follows ``torch.testing.assert_allclose``."""
     warnings.warn("assert_allclose() is deprecated: use assert_close()", FutureWarning, stacklevel=2)
     actual = actual if isinstance(actual, Tensor) else FUNCTIONS["as_tensor"](actual)
     expected = expected if isinstance(expected, Tensor) else FUNCTIONS["as_tensor"](expected, dtype=actual.dtype)

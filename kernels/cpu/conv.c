@@ -9,6 +9,8 @@ TT_ISA_TABLES(tt_conv_table, tt_conv_tables)
 #define STRIP_BYTES 36864   /* of a panel that stays in the first-level cache */
 #define PANEL_BYTES 262144  /* in the second-level one */
 #define TASKS 32            /* wanted, for many cores */
+#define WINOGRAD_CHANNELS 24 /* half of their harmonic mean */
+#define WINOGRAD_PLACES 256
 #define GRAIN (1 << 16)     /* multiplications that are worth a thread */
 
 static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
@@ -192,11 +194,40 @@ static int64_t even_columns(int64_t columns, const tt_conv_loops *loops) {
     return up(vectors, up(vectors, 3)) * lanes;
 }
 
+/* Is it worth the transforms? Then every operand's lines lie in one piece. */
+static bool is_winograd(const tt_correlation *c, int size) {
+    const tt_conv_axis *x = c->axis;
+    bool fits = size == 4 && c->groups == 1 && !c->last && x[0].places == 1 && c->taps == 9;
+    for (int d = 1; d < TT_CONV_DIMS; d++)
+        fits &= x[d].taps == 3 && x[d].step == 1 && x[d].stride == 1 && (x[d].spacing == 1 || x[d].spacing == -1);
+    return fits && c->in * c->out >= WINOGRAD_CHANNELS * (c->in + c->out) && c->batch * c->places >= WINOGRAD_PLACES;
+}
+
+static bool run_winograd(tt_correlation *c, const tt_conv_loops *loops, int size) {
+    const tt_conv_table *table = tt_conv_tables[tt_isa_index];
+    int64_t rows = loops->tile_rows, blocks = up(c->out, rows), columns = loops->tile_columns;
+    int64_t across = up(c->axis[2].places, 2), lines = c->batch * up(c->axis[1].places, 2);
+    if (!(c->packed = tt_scratch(16 * (blocks * rows * c->in + columns) * size))) return false;
+    tt_parallel(blocks, most(1, GRAIN / (c->in * 256)), table->winograd_weight, c);
+    int64_t most_rows = STRIP_BYTES / (columns * size);
+    c->slice = up(c->in, up(c->in, most_rows));
+    int64_t tiles = most(columns, least(4 * columns, up(lines * across, tt_get_num_threads())));
+    c->block = most(1, least(lines, tiles / across));
+    tt_parallel(up(lines, c->block), 1, table->winograd, c);
+    tt_scratch_free(c->packed);
+    if (c->failed) tt_fail(TT_OUT_OF_MEMORY, "out of memory for tiles of a convolution");
+    return !c->failed;
+}
+
 /* One correlation: packs the weight, and shares tasks out. */
 static bool run(tt_correlation *c, const tt_conv_loops *loops, int size) {
     int64_t columns = loops->tile_columns, all = c->batch * c->places;
     if (!all) return true;
     if (c->in == 1 && c->out == 1) return run_depthwise(c, loops, size);
+    if (is_winograd(c, size)) {
+        if (!run_winograd(c, loops, size)) return false;
+        if (!c->spoiled) return true;
+    }
     int64_t by = c->packed_by = c->last ? even_columns(c->out, loops) : loops->tile_rows;
     int64_t packed_blocks = up(c->out, by);
     int64_t most_rows = STRIP_BYTES / (columns * size);
@@ -235,11 +266,35 @@ static bool run_phases(const tt_conv_work *w, tt_correlation *c, const tt_conv_l
     return true;
 }
 
+static bool run_winograd_weight(tt_correlation *c, const tt_conv_loops *loops, int size) {
+    const tt_conv_table *table = tt_conv_tables[tt_isa_index];
+    int64_t columns = loops->tile_columns, across = up(c->axis[2].places, 2);
+    int64_t lines = c->batch * up(c->axis[1].places, 2);
+    c->packed_by = even_columns(c->out, loops);
+    c->in_block = c->in > 128 ? 128 : 64;
+    c->in_blocks = up(c->in, c->in_block);
+    c->slice = most(1, least(lines, (c->in_block + c->out > 192 ? 4 : 2) * columns / across));
+    c->parts = most(1, least(up(TASKS / 4, c->in_blocks), lines / (4 * c->slice)));
+    c->block = up(up(lines, c->parts), c->slice) * c->slice;
+    c->parts = up(lines, c->block);
+    int64_t elements = c->in * up(c->out, c->packed_by) * c->packed_by + columns;
+    if (!(c->packed = tt_scratch(16 * c->parts * elements * size))) return false;
+    tt_parallel(c->parts * c->in_blocks, 1, table->winograd_weigh, c);
+    if (!c->failed) tt_parallel(c->in, most(1, GRAIN / (c->out * 64)), table->winograd_add_parts, c);
+    tt_scratch_free(c->packed);
+    if (c->failed) tt_fail(TT_OUT_OF_MEMORY, "out of memory for tiles of a convolution");
+    return !c->failed;
+}
+
 /* The gradient of weight: `c` is the correlation that makes the result, whose gradient is the target. The places are
  * divided into parts where there are too few other tasks. */
 static bool run_weight(tt_correlation *c, const tt_conv_loops *loops, int size) {
     int64_t columns = loops->tile_columns, all = c->batch * c->places, tasks, unit;
     bool depthwise = c->in == 1 && c->out == 1;
+    if (is_winograd(c, size)) {
+        if (!run_winograd_weight(c, loops, size)) return false;
+        if (!c->spoiled) return true;
+    }
     c->slice = STRIP_BYTES / (columns * size);
     c->slice = most(1, least(c->slice, up(all, 16) * 16));
     c->out_block = least(4, up(c->out, columns)) * columns;

@@ -40,6 +40,7 @@ typedef struct {
     int64_t out_block, out_blocks; /* channels of a task, and tasks for all of a group */
     int64_t in_block, in_blocks, parts; /* of the gradient of weight: likewise for the source's channels; the places' */
     bool failed; /* there was no memory for a task */
+    bool spoiled; /* of Note [Fewer multiplications]: something was not finite */
 } tt_correlation;
 
 /* Where a place lies: the element at which its taps are counted from, and its coordinates; its element of the target. */
@@ -86,4 +87,7 @@ typedef struct {
 
 typedef struct {
     tt_conv_loops types[3]; /* float32, float64, int64 */
+    /* Note [Fewer multiplications] in simd/conv_winograd.h, of float32: blocks of the weight; lines of tiles;
+     * parts of the lines x blocks of the source's channels; the source's channels */
+    tt_range_fn winograd_weight, winograd, winograd_weigh, winograd_add_parts;
 } tt_conv_table;

@@ -15,6 +15,12 @@
         const TT_C_##T *a = (const TT_C_##T *)p[1], *b = (const TT_C_##T *)p[2];                                       \
         for (int64_t i = 0; i < n; i++) out[i] = tt_##name##_##T(a[i], b[i]);                                          \
     }
+#define LOOP_3(name, T)                                                                                                \
+    void tt_loop_##name##_##T(char **p, int64_t n) {                                                                   \
+        TT_C_##T *out = (TT_C_##T *)p[0];                                                                              \
+        const TT_C_##T *a = (const TT_C_##T *)p[1], *b = (const TT_C_##T *)p[2], *c = (const TT_C_##T *)p[3];          \
+        for (int64_t i = 0; i < n; i++) out[i] = tt_##name##_##T(a[i], b[i], c[i]);                                    \
+    }
 #define DECLARE(name, ...) void tt_loop_##name##_f32(char **p, int64_t n), tt_loop_##name##_f64(char **p, int64_t n);
 TT_SPECIAL_OPS(DECLARE)
 #define LOOPS(name, arity, ...) LOOP_##arity(name, f32) LOOP_##arity(name, f64)

@@ -4,6 +4,7 @@
 #include "backend/now.h"
 #include "fuse/fuse.h"
 #include "ops/second.h"
+#include "scalar/variates.h"
 #include <math.h>
 #include <string.h>
 
@@ -92,6 +93,30 @@ int tt_random_integers(tt_array *out, tt_generator *g, int64_t low, uint64_t ran
     if (!tt_has_order("random integers", out->dtype)) return -1;
     tt_draw draw = {.low = low, .range = range};
     return tt_written(out, writer, run(out, &draw, TT_I64, NULL, g) == 0);
+}
+
+int tt_variate_kind(const char *name) {
+#define VARIATE(kind)                                                                                                  \
+    if (!strcmp(name, #kind)) return TT_VARIATE_##kind;
+    TT_VARIATE_KINDS(VARIATE)
+    return -1;
+}
+
+static bool are_parameters(tt_array *a, tt_array *like) {
+    return tt_ready(a) && a->dtype == TT_F64 && a->flags & TT_FLAG_CONTIGUOUS && tt_same_shape(a, like);
+}
+
+tt_array *tt_variates(int kind, tt_array *a, tt_array *b, tt_generator *g) {
+    TT_ON_DEVICE(NULL, "random variates", b ? 2 : 1, ((tt_array *[]){a, b}));
+    if (!are_parameters(a, a) || (b && !are_parameters(b, a)) || kind < 0 || kind >= TT_NUM_VARIATE_KINDS)
+        return tt_decline();
+    tt_array *out = tt_empty(TT_F64, a->ndim, a->shape);
+    if (!out) return NULL;
+    tt_draw draw = next_draw(g);
+    draw.kind = kind;
+    if (TT_WORK("random variates", variates, &draw, a, b, out)) return out;
+    tt_free(out);
+    return NULL;
 }
 
 double tt_rounded(int dtype, double x) {

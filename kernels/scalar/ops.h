@@ -85,7 +85,8 @@
     X(shifted_chebyshev_polynomial_v, 2, FLT, SAME, 62, 300)                                                    \
     X(shifted_chebyshev_polynomial_w, 2, FLT, SAME, 62, 300) X(hermite_polynomial_h, 2, FLT, SAME, 60, 300)     \
     X(hermite_polynomial_he, 2, FLT, SAME, 60, 300) X(laguerre_polynomial_l, 2, FLT, SAME, 80, 400)             \
-    X(legendre_polynomial_p, 2, FLT, SAME, 80, 400)
+    X(legendre_polynomial_p, 2, FLT, SAME, 80, 400) X(standard_gamma_grad, 2, REAL, SAME, 300, 2000)            \
+    X(dirichlet_grad, 3, REAL, SAME, 600, 4000)
 /* Those that take complex numbers too, X(name, arity, rule). In complex arithmetic of as many bits: scalar/complex.h. */
 #define TT_COMPLEX_OPS(X)                                                                                       \
     X(exp, 1, SAME) X(exp2, 1, SAME) X(expm1, 1, SAME) X(log, 1, SAME) X(log2, 1, SAME) X(log10, 1, SAME)       \

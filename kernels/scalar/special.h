@@ -3,6 +3,7 @@
 #pragma once
 #include "arith.h"
 #include "bessel.h"
+#include "implicit_gradients.h"
 #include "incomplete_gamma.h"
 #include "normal.h"
 #include "ops.h"
@@ -49,5 +50,9 @@ TT_LONG_FN double tt_zeta_f64(double s, double q) {
     TT_FN float tt_##name##_f32(float x) { return (float)tt_##name##_f64((double)x); }
 #define TT_ROUNDED_2(name)                                                                                             \
     TT_FN float tt_##name##_f32(float x, float y) { return (float)tt_##name##_f64((double)x, (double)y); }
+#define TT_ROUNDED_3(name)                                                                                             \
+    TT_FN float tt_##name##_f32(float x, float y, float z) {                                                           \
+        return (float)tt_##name##_f64((double)x, (double)y, (double)z);                                                \
+    }
 #define TT_ROUNDED(name, arity, ...) TT_ROUNDED_##arity(name)
 TT_SPECIAL_OPS(TT_ROUNDED)

@@ -137,6 +137,11 @@ def multinomial():
     _ = weights.multinomial(3), weights.multinomial(30, replacement=True)
 
 
+def variates():
+    x = empty(1000)
+    _ = tt._standard_gamma(x), tt._sample_dirichlet(x.view(10, 100)), tt.poisson(x), tt.binomial(x, x)
+
+
 def permutation():
     tt.randperm(1000, device="cuda")
 
@@ -319,9 +324,16 @@ def ldl():
 
 def small():
     for dtype in (tt.float32, tt.complex128):
-        a = empty(2, 5, 5, dtype=dtype)
+        a = empty(2, 40, 40, dtype=dtype)
         _ = tt.linalg.cholesky(a), tt.linalg.inv(a), tt.linalg.solve(a, a), tt.linalg.qr(a), tt.linalg.qr(a, "r")
         _ = tt.cholesky_inverse(a), tt.geqrf(a), tt.linalg.solve_triangular(a, a, upper=True)
+
+
+def tiny():
+    for dtype in (tt.float32, tt.float64, tt.complex64):
+        for n in (5, 12, 32):
+            a = empty(2, n, n, dtype=dtype)
+            _ = tt.linalg.cholesky(a), tt.linalg.inv(a), tt.linalg.solve(a, a)
 
 
 def jacobi():

@@ -120,14 +120,19 @@ def strong(shape, dtype):
     return make(shape, dtype) / 2 + steps.diag_embed() + 1
 
 
+def near(got, want):
+    tolerance = 2e-4 if want.dtype in (tt.float32, tt.complex64) else 1e-11
+    scale = float(want.abs().max()) if want.numel() else 0
+    assert got.dtype is want.dtype and got.shape == want.shape
+    assert tt.allclose(got, want, rtol=tolerance, atol=tolerance * (scale + 1e-30))
+
+
 def check(call, *operands):
     expected, found = call(*operands), call(*(x.cuda() for x in operands))
-    tolerance = 2e-4 if operands[0].dtype in (tt.float32, tt.complex64) else 1e-11
     pairs = zip(expected, found) if isinstance(expected, tuple) else [(expected, found)]
     for want, got in pairs:
-        assert got.is_cuda and got.dtype is want.dtype and got.shape == want.shape
-        scale = float(want.abs().max()) if want.numel() else 0
-        assert tt.allclose(got.cpu().to(want.dtype), want, rtol=tolerance, atol=tolerance * (scale + 1e-30))
+        assert got.is_cuda
+        near(got.cpu(), want)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -277,11 +282,39 @@ def test_what_does_not_converge_is_tried_again(emulated):
 
 def test_a_stack_of_small_matrices_is_one_launch(emulated):
     a = strong((50, 4, 4), "float32").cuda()
-    for call, family in ((L.inv_ex, "small"), (L.cholesky_ex, "small"), (L.qr, "small"), (L.svd, "jacobi")):
+    for call, family in ((L.inv_ex, "tiny"), (L.cholesky_ex, "tiny"), (L.qr, "small"), (L.svd, "jacobi")):
         emulated.launches.clear()
         call(a)
         assert [name for name in emulated.launches if family in name] and "linalg" not in emulated.launches
         assert len(emulated.launches) == 2  # one copies the operand
+
+
+def in_order(a):
+    """Factors without exchanges: on the CPU with them, since the diagonal outweighs the rest."""
+    return L.lu_factor_ex(a, pivot=not a.is_cuda)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rows_in_lanes(emulated, dtype):
+    """Of matrices of up to 32 rows, more than a thread block's, some of which are singular or not positive."""
+    for n in (1, 2, 7, 8, 9, 16, 17, 31, 32):
+        a = strong((19, n, n), dtype)
+        a[4] *= -1
+        a[7, :, n // 2] = 0
+        on_device = a.cuda()
+        emulated.launches.clear()
+        for call in (L.cholesky_ex, L.inv_ex, L.lu_factor_ex, in_order):
+            found, expected = call(on_device), call(a)
+            good = expected[-1] == 0
+            assert good.any() and not (n > 1 and good.all())
+            for got, want in zip(found[:-1], expected[:-1], strict=True):
+                near(got.cpu()[good], want[good])
+            assert (found[-1].cpu() == expected[-1]).all()
+        LU, pivots = L.lu_factor(a[:3])
+        b = make((5, 3, n, n), dtype)
+        for how in ({}, {"adjoint": True}, {"left": False}, {"left": False, "adjoint": True}):
+            near(L.lu_solve(LU.cuda(), pivots.cuda(), b.cuda(), **how).cpu(), L.lu_solve(LU, pivots, b, **how))
+        assert any("tiny" in name for name in emulated.launches) == (dtype != "complex128" or n <= 16)
 
 
 def test_operands_of_two_devices_are_refused(gpu):

@@ -186,3 +186,35 @@ class Unpinnable:
 
     def pin_memory(self):
         raise KeyError("never")
+
+
+def test_a_selective_checkpoint_keeps_results_in_page_locked_memory():
+    from_list = tt.utils.checkpoint.create_selective_checkpoint_contexts
+    policies, found = tt.utils.checkpoint.CheckpointPolicy, {}
+    offloaded = []
+
+    class Offloading:
+        def __call__(self, context, op, *args):
+            if op is not tt.ops.aten.mm.default:
+                return policies.MUST_RECOMPUTE
+            offloaded.append(tuple(context.op_output.shape))
+            return policies.MUST_CPU_OFFLOAD
+
+    x, w = tt.randn(64, 32, device="cuda"), tt.randn(32, 128, device="cuda", requires_grad=True)
+    for name, policy in (("kept", [tt.ops.aten.mm.default]), ("offloaded", Offloading()), ("recomputed", [])):
+        w.grad = None
+        cuda.synchronize()
+        calls = []
+
+        def part(w, calls=calls):
+            calls.append(1)
+            return (x @ w * len(calls)).sin().sum()
+
+        before = cuda.memory_allocated()
+        y = tt.utils.checkpoint.checkpoint(part, w, use_reentrant=False, context_fn=lambda p=policy: from_list(p))
+        held = cuda.memory_allocated() - before
+        y.backward()
+        found[name] = w.grad.tolist(), held, len(calls)
+    assert offloaded == [(64, 128)]
+    assert found["offloaded"][0] == found["kept"][0] and [n for _, _, n in found.values()] == [2, 2, 2]
+    assert found["kept"][1] - found["offloaded"][1] >= 64 * 128 * 4 and found["offloaded"][1] == found["recomputed"][1]

@@ -101,6 +101,24 @@ def test_multinomial(gpu, replacement):
     check(lambda device: tt.multinomial(tt.tensor([0.0, 1, 0, 2, 0]).to(device), 5, replacement))
 
 
+def test_variates(gpu):
+    """Where a logarithm of the device's has other last bits, a variate may be rejected: few are."""
+    shapes = tt.tensor(np.logspace(-3, 4, 500))
+    rates, trials = tt.tensor(np.logspace(-2, 12, 500)), tt.tensor(np.logspace(0, 13, 500)).floor()
+    chances = tt.tensor(np.random.default_rng(0).random(500))
+
+    def draw(device):
+        tt.manual_seed(5)
+        at = [x.to(device) for x in (shapes, rates, trials, chances)]
+        gradient = tt._standard_gamma_grad(at[0], at[0] * 1.3), tt._dirichlet_grad(at[3], at[0], at[0] + 2)
+        drawn = tt._standard_gamma(at[0]), tt.poisson(at[1]), tt.binomial(at[2], at[3])
+        return [x.cpu().numpy() for x in (*gradient, *drawn, tt._sample_dirichlet(at[0].view(50, 10)))]
+
+    for here, there in zip(draw("cpu"), draw("cuda")):
+        assert np.isclose(there, here, rtol=1e-9).mean() > 0.99
+    assert tt.poisson(tt.tensor([-1.0], device="cuda")).isnan().item()
+
+
 @pytest.mark.parametrize(
     "row, message",
     [

@@ -107,6 +107,8 @@ LARGE = {
     "one channel": ((2, 1, 900), (1, 1, 300), {"padding": 40}),
     "image": ((3, 35, 19, 23), (70, 35, 3, 3), {"padding": 1}),
     "strided image": ((3, 33, 20, 17), (20, 33, 3, 3), {"padding": 1, "stride": 2}),
+    "tiles of 2 x 2": ((2, 64, 13, 37), (50, 64, 3, 3), {"padding": 1}),
+    "tiles of 2 x 2 in small images": ((18, 50, 5, 5), (66, 50, 3, 3), {"padding": (2, 1)}),
     "one tap": ((2, 70, 15, 13), (51, 70, 1, 1), {}),
     "one tap, strided": ((2, 70, 15, 13), (51, 70, 1, 1), {"stride": 2}),
     "each channel": ((2, 37, 18, 21), (37, 1, 3, 3), {"padding": 1, "groups": 37}),
@@ -176,6 +178,18 @@ def test_large_ones(torch, every_isa, case, dtype):
                 assert apart <= tolerance * theirs.abs().max(), what
             if layout is last:
                 assert found[0][0].is_contiguous(memory_format=last)
+
+
+@pytest.mark.parametrize("strange", [float("inf"), -float("inf"), float("nan"), 3e38])
+def test_what_is_not_finite_stays_where_it_is(torch, every_isa, strange):
+    """Not in the places beside it, which are computed together (Note [Fewer multiplications] in conv_winograd.h)."""
+    x, w = numbers(2, 64, 12, 14), numbers(64, 64, 3, 3)
+    x[1, 5, 6, 7] = strange
+    theirs = torch.nn.functional.conv2d(torch.from_numpy(x.numpy()), torch.from_numpy(w.numpy()), padding=1)
+    for isa in every_isa:
+        lib.tt_set_isa(isa)
+        ours = tinytorch.nn.functional.conv2d(x, w, padding=1)
+        torch.testing.assert_close(torch.from_numpy(ours.numpy()), theirs, equal_nan=True, rtol=1e-4, atol=1e-3)
 
 
 def test_layouts_are_pytorchs(torch):

@@ -1,6 +1,6 @@
 """Products of matrices and vectors."""
 
-from optable.core import NUMBERS, Op, S, T
+from optable.core import NUMBERS, Op, S, T, only
 
 PAIRS_OF_MATRICES = (
     S(T(2, 3), T(3, 4)),
@@ -100,6 +100,13 @@ OPS = (
             S(T(2, 3), T(3, 3), T(3)),  # a square: either way round fits
             S(T(2, 2, 3), T(4, 3), T(4)),
             S(T(0, 3), T(4, 3), T(4)),
+            *(S(T(2, 3), T(4, 3), T(*shape)) for shape in ((), (1,))),  # biases that broadcast
+            *only(  # the sum may be rounded once or twice
+                ("float32", "float64"),
+                S(T(2, 3), T(4, 3), T(2, 4)),
+                S(T(2, 3), T(4, 3), T(2, 1)),
+                S(T(2, 2, 3), T(4, 3), T(2, 4)),
+            ),
             S(T(2, 3, layout="transposed"), T(4, 3, layout="transposed"), T(4, layout="strided")),
         ),
         call=lambda m, *args: m.nn.functional.linear(*args),

@@ -1,5 +1,5 @@
-"""``python -m tinytorch.as_torch script.py args...`` or ``-m module args...``: runs a program, to which ``import torch``
-means tinytorch."""
+"""``python -m tinytorch.as_torch script.py args...`` or ``-m module args...``: runs a program, to which ``import
+torch`` means tinytorch."""
 
 import os
 import runpy

@@ -3,7 +3,7 @@
 A module ``torch.a.b`` is, of these, the first there is:
 
 - tinytorch.a.b, if tinytorch shows it, with the further names of stand_ins/a/b;
-- what paths.py says about an old path;
+- the one that paths.py names for its path;
 - stand_ins/a/b, or the module b that the one at a shows.
 """
 
@@ -26,7 +26,6 @@ from .missing import explain_missing, no_module
 from .paths import PATHS
 
 VERSION = "2.13.0"  # of PyTorch, which tinytorch follows
-LAZY = ("profiler", "testing")  # imported when they are first asked for
 SHOWN = ("_C", "return_types", "serialization", "storage", "types")  # beside those of tinytorch.__all__
 
 
@@ -81,6 +80,8 @@ def shown(rest: str) -> types.ModuleType | None:
     if first not in tinytorch.__all__ and first not in SHOWN:
         return None
     name = f"tinytorch.{rest}"
+    if name in sys.modules:
+        return sys.modules[name]
     try:
         found = importlib.util.find_spec(name)
     except ModuleNotFoundError:  # what is above it is no package
@@ -106,18 +107,8 @@ def below(name: str) -> types.ModuleType | None:
 
 
 def along(rest: str) -> types.ModuleType | None:
-    """The module of an old path: one of tinytorch's, or one whose names are those of several."""
-    if rest not in PATHS:
-        return None
-    homes, renamed = PATHS[rest]
-    homes = [importlib.import_module(f"tinytorch.{home}") for home in homes]
-    if len(homes) == 1 and not renamed:
-        return homes[0]
-    made = module_of(f"torch.{rest}", PATHS[rest].__doc__)
-    for home in reversed(homes):
-        made.__dict__.update({n: v for n, v in vars(home).items() if not n.startswith("__")})
-    made.__dict__.update({new: getattr(made, old) for new, old in renamed.items()})
-    return made
+    """The module of another path."""
+    return importlib.import_module(f"tinytorch.{PATHS[rest]}") if rest in PATHS else None
 
 
 def stand_in(rest: str) -> types.ModuleType | None:
@@ -155,7 +146,7 @@ torch = module_of("torch", tinytorch.__doc__)
 
 def fill() -> None:
     """Puts tinytorch's names into ``torch``, and the further names of stand_ins/ where they belong."""
-    torch.__dict__.update({name: getattr(tinytorch, name) for name in tinytorch.__all__ if name not in LAZY})
+    torch.__dict__.update({name: value for name, value in vars(tinytorch).items() if name in tinytorch.__all__})
     add(torch, stand_ins)
     for module in pkgutil.walk_packages(stand_ins.__path__, stand_ins.__name__ + "."):
         rest = module.name.removeprefix(stand_ins.__name__ + ".")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from ..ops.create import empty
 from ..tensor import Tensor
 from . import functional as F
@@ -113,10 +115,27 @@ class Threshold(_Inplace):
 class Hardtanh(_Inplace):
     """x within min_val and max_val. Follows ``torch.nn.Hardtanh``."""
 
-    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False):
+    def __init__(
+        self,
+        min_val: float = -1.0,
+        max_val: float = 1.0,
+        inplace: bool = False,
+        min_value: float | None = None,
+        max_value: float | None = None,
+    ):
         super().__init__(inplace)
+        if min_value is not None:
+            warnings.warn(
+                "keyword argument `min_value` is deprecated and renamed to `min_val`", FutureWarning, stacklevel=2
+            )
+            min_val = min_value
+        if max_value is not None:
+            warnings.warn(
+                "keyword argument `max_value` is deprecated and renamed to `max_val`", FutureWarning, stacklevel=2
+            )
+            max_val = max_value
         if not max_val > min_val:
-            raise ValueError(f"Hardtanh: max_val must be greater than min_val, got {max_val} and {min_val}")
+            raise AssertionError(f"max_val ({max_val}) must be greater than min_val ({min_val})")
         self.min_val, self.max_val = min_val, max_val
 
     def forward(self, input: Tensor) -> Tensor:

@@ -67,10 +67,10 @@ class _Numbered(Module):
         self._renumber(modules)
         return self
 
-    def pop(self, index=-1):
-        """Takes a module out and returns it."""
-        module = self[index]
-        del self[index]
+    def pop(self, key):
+        """Takes the module at a position, or those of a slice, out and returns it."""
+        module = self[key]
+        del self[key]
         return module
 
     def __dir__(self):

@@ -35,8 +35,11 @@ class Module(HookMethods, StateMethods):
 
     training: bool
 
+    dump_patches = False
+    call_super_init = False
+
     def __init__(self, *args, **kwargs):
-        if args or kwargs:
+        if (args or kwargs) and not self.call_super_init:
             raise TypeError(f"{type(self).__name__}.__init__() got unexpected arguments {args or kwargs}")
         attributes = self.__dict__
         attributes["training"] = True
@@ -44,6 +47,8 @@ class Module(HookMethods, StateMethods):
         attributes["_non_persistent_buffers_set"] = set()
         for name in _DICTS:
             attributes[name] = {}
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
 
     def forward(self, *args, **kwargs):
         """What the module computes. A subclass defines it."""
@@ -447,6 +452,10 @@ class Module(HookMethods, StateMethods):
         return self.to(CUDA if device is None else cuda_device(device))
 
     # As text.
+
+    def compile(self, *args, **kwargs):
+        """NotImplementedError: there is no ``torch.compile``. ``fuse`` has what it is for."""
+        raise NotImplementedError("Module.compile: not implemented; call the module in `with tinytorch.fuse():`")
 
     def extra_repr(self) -> str:
         """What stands in the parentheses of ``repr``. A subclass defines it."""

@@ -14,6 +14,7 @@ from .module import Module
 from .parameter import Parameter
 from .utils.rnn import PackedSequence
 
+_MOST_LAYERS = 1 << 20
 _GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 
 
@@ -66,6 +67,8 @@ class RNNBase(Module):
             raise ValueError("proj_size should be a positive integer or zero to disable projections")
         if proj_size >= hidden_size:
             raise ValueError("proj_size has to be smaller than hidden_size")
+        if num_layers > _MOST_LAYERS:
+            raise ValueError(f"num_layers must be at most {_MOST_LAYERS}, got {num_layers}")
         if mode not in _GATES:
             raise ValueError(f"Unrecognized RNN mode: {mode}")
         self.mode, self.input_size, self.hidden_size, self.num_layers = mode, input_size, hidden_size, num_layers
@@ -144,6 +147,13 @@ class RNNBase(Module):
         if tuple(hx.shape) != tuple(expected_hidden_size):
             raise RuntimeError(msg.format(tuple(expected_hidden_size), list(hx.shape)))
 
+    def get_expected_hidden_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
+        """The shape of h."""
+        return self._sizes_of_states(self._batch(input, batch_sizes))[0]
+
+    def _batch(self, input: Tensor, batch_sizes: Tensor | None) -> int:
+        return int(batch_sizes[0]) if batch_sizes is not None else input.size(0 if self.batch_first else 1)
+
     def _sizes_of_states(self, batch: int) -> list[tuple[int, int, int]]:
         """The shapes of h, and of an LSTM's c."""
         several = self.num_layers * (2 if self.bidirectional else 1)
@@ -160,8 +170,7 @@ class RNNBase(Module):
     def check_forward_args(self, input: Tensor, hidden, batch_sizes: Tensor | None) -> None:
         """Checks the input and the first states against the parameters."""
         self.check_input(input, batch_sizes)
-        batch = int(batch_sizes[0]) if batch_sizes is not None else input.size(0 if self.batch_first else 1)
-        self._check_states(list(hidden) if self.mode == "LSTM" else [hidden], batch)
+        self._check_states(list(hidden) if self.mode == "LSTM" else [hidden], self._batch(input, batch_sizes))
 
     def permute_hidden(self, hx, permutation: Tensor | None):
         """First or last states in another order of the sequences."""
@@ -245,6 +254,10 @@ class LSTM(RNNBase):
 
     def __init__(self, *args, **kwargs):
         super().__init__("LSTM", *args, **kwargs)
+
+    def get_expected_cell_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
+        """The shape of c."""
+        return self._sizes_of_states(self._batch(input, batch_sizes))[1]
 
     def forward(self, input, hx=None):
         out, last = self._run(input, hx)

@@ -16,7 +16,6 @@ from . import (
     complex_numbers,
     conv,
     convert,
-    counts,
     create,
     create_like,
     ctc,
@@ -87,5 +86,6 @@ from . import (
     unfold,
     typed,
     unsafe,
+    variates,
     view_copies,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..backends.cpu import lib
-from ..tensor import attempted
+from ..tensor import Tensor, attempted
 from .declare import c_op, computed, refuse
 
 _product, _linear_weight = attempted.tt_matmul, attempted.tt_linear_weight
@@ -52,7 +52,7 @@ def linear(input, weight, bias=None):
     Args:
         input: a tensor (*, in)
         weight: a matrix (out, in), or a vector (in)
-        bias: a vector (out), or None
+        bias: a vector (out), or what broadcasts to the result, or None
     Returns:
         A tensor (*, out).
     Raises:
@@ -63,8 +63,19 @@ def linear(input, weight, bias=None):
             return _vector_weight(input, weight, bias)
         return _linear(input, weight, bias)
     except Exception as exc:
+        if isinstance(bias, Tensor) and bias.shape == (1,) != weight.shape[:1]:
+            return linear(input, weight, bias.expand(weight.shape[0]))
+        if isinstance(bias, Tensor) and bias._h.ndim > 1:
+            out = linear(input, weight)
+            if _broadcasts_to(bias.shape, out.shape):
+                return out + bias
         refuse(exc)
         raise
+
+
+def _broadcasts_to(shape, wider) -> bool:
+    """Does a tensor of ``shape`` broadcast to ``wider``, and not beyond?"""
+    return len(shape) <= len(wider) and all(n in (1, w) for n, w in zip(shape[::-1], wider[::-1]))
 
 
 def _vector_weight(input, weight, bias):

@@ -378,9 +378,9 @@ _masked_fill = ternary(
 )
 _clamp = ternary(
     "clamp",
-    lambda g, input, lo, hi: g * ((input >= lo) & (input <= hi)),
-    lambda g, input, lo, hi: g * ((input < lo) & (lo < hi)),
-    lambda g, input, lo, hi: g * ((input > hi) | (hi < lo)),
+    lambda g, input, lo, hi: _where((input >= lo) & (input <= hi), g, 0),  # a product with 0 would keep an infinite g
+    lambda g, input, lo, hi: _where((input < lo) & (lo < hi), g, 0),
+    lambda g, input, lo, hi: _where((input > hi) | (hi < lo), g, 0),
     params=("input", "lo", "hi"),
     tensors=("input", None, None),
     title={"ClampBackward0": "isinstance(lo, Tensor) or isinstance(hi, Tensor)", "ClampBackward1": ""},
@@ -408,8 +408,8 @@ _addcdiv = ternary(
 )
 _clamp_min = binary(
     "maximum",
-    lambda g, a, b: g * (a >= b),
-    lambda g, a, b: g * (a < b),
+    lambda g, a, b: _where(a >= b, g, 0),
+    lambda g, a, b: _where(a < b, g, 0),
     public=False,
     tensors=("input", None),
     title={"ClampMinBackward1": "isinstance(b, Tensor)", "ClampMinBackward0": ""},
@@ -417,8 +417,8 @@ _clamp_min = binary(
 )
 _clamp_max = binary(
     "minimum",
-    lambda g, a, b: g * (a <= b),
-    lambda g, a, b: g * (a > b),
+    lambda g, a, b: _where(a <= b, g, 0),
+    lambda g, a, b: _where(a > b, g, 0),
     public=False,
     tensors=("input", None),
     title={"ClampMaxBackward1": "isinstance(b, Tensor)", "ClampMaxBackward0": ""},

@@ -8,7 +8,7 @@ from ..backends.cpu import ffi, lib
 from ..dtypes import Size, dtype_code
 from ..dtypes import dtype as _dtype
 from ..layouts import contiguous_format
-from ..tensor import Tensor, owned
+from ..tensor import Tensor, attempted, owned
 from .declare import both, c_view, function, ints, method, primitive, refuse
 
 
@@ -120,10 +120,8 @@ def _reshape(input, shape):
     shape = _inferred("reshape", shape, input._h.numel)
     h = input._h
     if not h.flags & lib.TT_FLAG_CONTIGUOUS:
-        made = lib.tt_reshape_view(h, len(shape), shape)
-        if made:
-            lib.tt_free(made)
-        elif lib.tt_error_kind() == lib.TT_DECLINED:
+        seen = attempted.tt_reshape_view(h, len(shape), shape)
+        if seen is None and lib.tt_error_kind() == lib.TT_DECLINED:
             return _unsafe_view(input.clone(memory_format=contiguous_format), shape)
     return _view(input, shape)
 

@@ -54,6 +54,12 @@ class Adagrad(ByRule):
             for p in group["params"]:
                 self.begin(p, self.state[p], group)
 
+    def share_memory(self) -> None:
+        """Moves the sums of squares to memory that other processes see."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                self.state[p]["sum"].share_memory_()
+
     def begin(self, p, s, group):
         if "step" not in s:
             s["step"] = step_count()
@@ -67,6 +73,18 @@ class Adagrad(ByRule):
     def numbers(self, group, lr):
         flags, decay = decay_of(group, lr)
         return flags, group["lr_decay"], 0.0, decay, 0.0, 0.0, 0.0, 0.0, 0.0, group["eps"]
+
+    def sparse_step(self, p, s, group):
+        if group["weight_decay"]:
+            raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+        s["step"] += 1
+        grad = p._grad.coalesce()
+        places, g = tuple(grad._indices()), grad._values()
+        g = -g if group["maximize"] else g
+        total = s["sum"][places] + g * g
+        s["sum"][places] = total
+        rate = float(group["lr"]) / (1 + (s["step"].item() - 1) * group["lr_decay"])
+        p[places] -= g / (total.sqrt() + group["eps"]) * rate
 
     def formula(self, p, g, s, step, lr, group):
         total = s["sum"] + g * g

@@ -5,7 +5,7 @@ takes its place where a step is differentiated, or parameters are complex."""
 
 from __future__ import annotations
 
-from ..autograd.modes import set_grad_enabled
+from ..autograd.modes import no_grad, set_grad_enabled
 from ..backends.cpu import error, lib
 from ..layouts import strided
 from ..ops.create_like import full_like
@@ -71,8 +71,19 @@ class ByRule(Optimizer):
         how = self._rule, len(hs), hs, gs, *states, steps, fresh, group["maximize"], self._writer, lr, *numbers
         return lib.tt_optimize(*how, NULL if self.found_inf is None else self.found_inf._h) >= 0
 
+    def sparse_step(self, p: Tensor, s: dict, group: dict) -> None:
+        """The step of a parameter whose gradient is sparse. RuntimeError where there is no rule for it."""
+        raise refused(type(self).__name__, [p])
+
     def declined(self, group: dict, params: list[Tensor]) -> None:
-        """C has refused the parameters, and written nothing: complex ones go by the formula, others are an error."""
+        """C has refused the parameters, and written nothing: those with sparse gradients have a step of their own,
+        complex ones go by the formula, others are an error."""
+        sparse = [p for p in params if p._grad.layout is not strided]
+        if sparse:
+            with no_grad():
+                for p in sparse:
+                    self.sparse_step(p, self.state[p], group)
+            return self.update({**group, "params": [p for p in params if p._grad.layout is strided]})
         if not any(p.is_complex() for p in params):
             raise refused(type(self).__name__, params)
         with_real = {**group, "params": [p for p in params if not p.is_complex()]}
@@ -151,7 +162,8 @@ def decay_of(group: dict, lr: float) -> tuple[int, float]:
 def refused(op: str, params) -> Exception:
     """The error of an update that C has refused, before it wrote anything."""
     if any(p._grad.layout is not strided for p in params):
-        return RuntimeError(f"{op} does not support sparse gradients with these options: SGD does, without others")
+        instead = ", please consider SparseAdam instead" if op in ("Adam", "AdamW") else ""
+        return RuntimeError(f"{op} does not support sparse gradients{instead}")
     return error(op)
 
 

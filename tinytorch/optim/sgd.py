@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from ..autograd.modes import no_grad
-from ..layouts import strided
 from .optimizer import NULL, check_options, check_rate, check_ways, empty_for, writer_number
-from .rule import ByRule, decay_of, lib, refused
+from .rule import ByRule, decay_of, lib
 
 
 class SGD(ByRule):
@@ -99,18 +97,13 @@ class SGD(ByRule):
         new = g.clone() if old is None else old * momentum + g * (1 - group["dampening"])
         return (g + new * momentum if group["nesterov"] else new) * -lr, new
 
-    def declined(self, group, params):
-        if any(p._grad.layout is not strided for p in params):
-            return self._update_sparsely(group, params)
-        super().declined(group, params)
-
-    def _update_sparsely(self, group, params) -> None:
-        """The update where some gradients are sparse: C has refused it, and written nothing."""
-        sparse = [p for p in params if p._grad.layout is not strided]
-        if not sparse or group["momentum"] or group["weight_decay"]:
-            raise refused("SGD", params)
-        self.update({**group, "params": [p for p in params if p._grad.layout is strided]})
-        rate = float(group["lr"])
-        with no_grad():
-            for p in sparse:
-                p.add_(p._grad, alpha=rate if group["maximize"] else -rate)
+    def sparse_step(self, p, s, group):
+        if group["weight_decay"]:
+            raise RuntimeError("SGD does not support sparse gradients with weight_decay")
+        g, momentum = -p._grad if group["maximize"] else p._grad, group["momentum"]
+        if momentum:
+            old = s.get("momentum_buffer")
+            new = g.clone() if old is None else old * momentum + g * (1 - group["dampening"])
+            s["momentum_buffer"] = new
+            g = g + new * momentum if group["nesterov"] else new
+        p.add_(g, alpha=-float(group["lr"]))

@@ -34,8 +34,9 @@ _ARRAY = ffi.typeof("tt_array *")
 
 
 class CheckpointPolicy(enum.Enum):
-    """What is to become of an operator's result: kept (``*_SAVE``), or computed again. ``MUST`` and ``PREFER`` mean the
-    same here. Follows ``torch.utils.checkpoint.CheckpointPolicy``."""
+    """What is to become of an operator's result: kept (``*_SAVE``); kept in page-locked memory of the CPU's
+    (``*_CPU_OFFLOAD``), if it is a CUDA device's; or computed again, as all others are. ``MUST`` and ``PREFER`` mean
+    the same here. Follows ``torch.utils.checkpoint.CheckpointPolicy``."""
 
     MUST_SAVE = 0
     PREFER_SAVE = 1
@@ -45,6 +46,7 @@ class CheckpointPolicy(enum.Enum):
     PREFER_CPU_OFFLOAD = 5
 
 
+_OFFLOADS = (CheckpointPolicy.MUST_CPU_OFFLOAD, CheckpointPolicy.PREFER_CPU_OFFLOAD)
 _SAVES = (True, CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
 
 
@@ -65,13 +67,26 @@ class _Kept:
         for part in out if self.many else (out,):
             h = part._h if isinstance(part, Tensor) else None
             t = part if h is None else owned.tt_alias(h)
-            self.parts.append((t, h and lib.tt_version_of(h), h and h.stamp))
+            self.parts.append((t, h and lib.tt_version_of(h), h and h.stamp, None))
+
+    def offload(self) -> bool:
+        """Moves what is on a device to the CPU, if there is anything; the copies there and back are queued with the
+        device's work."""
+        self.parts = [
+            (t.to("cpu", non_blocking=True), None, stamp, t.device) if isinstance(t, Tensor) and t.is_cuda else
+            (t, version, stamp, None)
+            for t, version, stamp, _ in self.parts
+        ]  # fmt: skip
+        return any(part[-1] is not None for part in self.parts)
 
     def get(self, written_too: bool):
         """The result again. RuntimeError if it was written since, unless ``written_too``."""
         out = []
-        for t, version, stamp in self.parts:
-            if version is not None:
+        for t, version, stamp, device in self.parts:
+            if device is not None:
+                t = t.to(device, non_blocking=True)
+                t._h.stamp = stamp
+            elif version is not None:
                 if lib.tt_version_of(t._h) != version and not written_too:
                     raise RuntimeError("Tensor cached during selective activation checkpoint has been mutated")
                 t = owned.tt_alias(t._h)
@@ -128,8 +143,9 @@ class _Keeping(_Selective):
         kept = _Kept(out)
         given = _arguments(op, args)
         context = SelectiveCheckpointContext(is_recompute=False, op_output=kept.get(True))
-        saves = self.policy(context, op, *given) in _SAVES
-        self.storage[op][number] = kept if saves else _RECOMPUTE
+        wish = self.policy(context, op, *given)
+        keeps = wish in _SAVES or (wish in _OFFLOADS and kept.offload())
+        self.storage[op][number] = kept if keeps else _RECOMPUTE
         return out
 
 

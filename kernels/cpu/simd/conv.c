@@ -145,6 +145,7 @@ static void transpose_4(const float *in, int64_t in_step, int64_t rows, float *t
 #include "cpu/simd/conv_pack.h"
 #include "cpu/simd/conv_loops.h"
 #include "cpu/simd/conv_depthwise.h"
+#include "cpu/simd/conv_winograd.h"
 #include "cpu/simd/conv_end.h"
 #define T double
 #define OF(name) name##_f64
@@ -181,4 +182,8 @@ static void transpose_4(const float *in, int64_t in_step, int64_t rows, float *t
             weigh_depthwise_last_##D                                                                                   \
         }                                                                                                              \
     }
-const tt_conv_table TT_LOCAL(tt_conv_tables) = {{LOOPS(f32, float), LOOPS(f64, double), LOOPS(i64, int64_t)}};
+const tt_conv_table TT_LOCAL(tt_conv_tables) = {{LOOPS(f32, float), LOOPS(f64, double), LOOPS(i64, int64_t)},
+                                                winograd_weight_f32,
+                                                winograd_f32,
+                                                winograd_weigh_f32,
+                                                winograd_add_parts_f32};

@@ -1,5 +1,5 @@
 /* random: numbers of a draw; dropout: a mask of them, applied; range: sequences; multinomial: samples of categories;
- * permutation: randperm. */
+ * variates: by rejection; permutation: randperm. */
 #pragma once
 #include "cuda/device/args.h"
 
@@ -51,6 +51,13 @@ typedef struct {
     int64_t *out, *bad;            /* bad: twice the first row that has no distribution, and 1 more if its sum is 0 */
     int64_t categories, samples;
 } tt_multinomial_args;
+
+typedef struct {
+    tt_stream from;
+    int64_t numel;
+    const double *a, *b;           /* b: NULL for kinds of one parameter */
+    double *out;
+} tt_variates_args;
 
 typedef struct {
     tt_stream from;

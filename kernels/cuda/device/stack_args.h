@@ -67,6 +67,7 @@ typedef struct {
     int64_t step_a, step_b, step_c;
     int32_t m, n, cols, at_once; /* of columns of b that a block has; as many blocks in y as there are such parts */
     int32_t option, nbatch;
+    int64_t count;
     int64_t batch[TT_CUDA_DIMS], a_strides[TT_CUDA_DIMS]; /* which a belongs to a problem, as in tt_stack */
 } tt_small_args;
 

@@ -181,6 +181,7 @@ bool tt_cuda_mul_backward(const tt_array *g, const tt_array *a, const tt_array *
 }
 
 #define LEAST_SIDE 16 /* of a plane that is worth tiles */
+#define TILE_SIDE 32 /* and one of its sides must fill a tile */
 
 /* A copy by tiles: not, if its elements lie alike in both, or are few. */
 static bool is_transposing(const tt_iter *it, int *along) {
@@ -188,7 +189,8 @@ static bool is_transposing(const tt_iter *it, int *along) {
     if (it->strides[0][inner] != to || it->strides[1][inner] == from || it->shape[inner] < LEAST_SIDE) return false;
     if (it->ndim > TT_CUDA_DIMS) return false;
     for (*along = 0; *along < inner; ++*along)
-        if (it->strides[1][*along] == from && it->shape[*along] >= LEAST_SIDE)
+        if (it->strides[1][*along] == from && it->shape[*along] >= LEAST_SIDE &&
+            (it->shape[*along] >= TILE_SIDE || it->shape[inner] >= TILE_SIDE))
             return it->numel < (int64_t)1 << 38; /* a grid has fewer than 2^31 thread blocks */
     return false;
 }

@@ -66,6 +66,17 @@ bool tt_cuda_range(tt_array *out, const tt_range *r) {
                      (p.numel + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS, 1, TT_CUDA_THREADS, 0, p);
 }
 
+bool tt_cuda_variates(const tt_draw *d, const tt_array *a, const tt_array *b, tt_array *out) {
+    tt_variates_args p = {.from = {d->seed, d->draw, d->place},
+                          .numel = out->numel,
+                          .a = (const double *)a->data,
+                          .b = b ? (const double *)b->data : NULL,
+                          .out = (double *)out->data};
+    if (!p.numel) return true;
+    return TT_LAUNCH(tt_key(TT_FAMILY_variates, d->kind, 0, 0, 0, 0, 0, 0),
+                     (p.numel + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS, 1, TT_CUDA_THREADS, 0, p);
+}
+
 bool tt_cuda_permutation(const tt_draw *d, tt_array *out) {
     int64_t n = out->numel, blocks = (n + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS;
     if (!n) return true;

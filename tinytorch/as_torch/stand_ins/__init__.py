@@ -11,17 +11,20 @@ import builtins
 import functools
 
 import tinytorch
-from tinytorch.autograd import set_detect_anomaly as set_anomaly_enabled
-from tinytorch.cuda import Event, Stream
+from tinytorch.autograd import set_detect_anomaly
 
-from .compile import compile
+from .compile import compile as compile
 from .dtypes import ABSENT
 from .foreach import FOREACH
 
 globals().update(ABSENT)
 globals().update(FOREACH)
 
+Event, Stream = tinytorch.cuda.Event, tinytorch.cuda.Stream
+set_anomaly_enabled = set_detect_anomaly
 legacy_contiguous_format = tinytorch.contiguous_format
+_standard_gamma, _standard_gamma_grad = tinytorch._standard_gamma, tinytorch._standard_gamma_grad
+_sample_dirichlet, _dirichlet_grad = tinytorch._sample_dirichlet, tinytorch._dirichlet_grad
 SymInt = type("SymInt", (), {"__doc__": "Shapes are integers here: there is none."})
 SymFloat = type("SymFloat", (), {"__doc__": "There is none."})
 SymBool = type("SymBool", (), {"__doc__": "There is none."})
@@ -146,10 +149,8 @@ def vander(x, N=None, increasing=False):
 
 has_lapack = has_openmp = has_mkl = has_spectral = True
 
-__all__ = [
-    name
-    for name, value in globals().items()
-    if name not in ("annotations", "builtins", "functools", "tinytorch", "_autocast", "_checker", "ABSENT", "FOREACH",
-                    "dtypes", "foreach")
-    and not name.startswith("__")
-]  # fmt: skip
+_OWN = {
+    "annotations", "builtins", "functools", "tinytorch", "_autocast", "_checker", "ABSENT", "FOREACH", "dtypes",
+    "foreach",
+}  # fmt: skip
+__all__ = [name for name in globals() if name not in _OWN and not name.startswith("__")]

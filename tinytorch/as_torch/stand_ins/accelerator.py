@@ -6,10 +6,23 @@ from tinytorch import cuda, device
 from tinytorch.cuda import current_stream, set_stream
 
 __all__ = [
-    "current_accelerator", "current_device_idx", "current_device_index", "current_stream", "device_count", "device_index",
-    "empty_cache", "is_available", "max_memory_allocated", "memory_allocated", "memory_stats", "reset_peak_memory_stats",
-    "set_device_idx", "set_device_index", "set_stream", "synchronize",
-]  # fmt: skip
+    "current_accelerator",
+    "current_device_idx",
+    "current_device_index",
+    "current_stream",
+    "device_count",
+    "device_index",
+    "empty_cache",
+    "is_available",
+    "max_memory_allocated",
+    "memory_allocated",
+    "memory_stats",
+    "reset_peak_memory_stats",
+    "set_device_idx",
+    "set_device_index",
+    "set_stream",
+    "synchronize",
+]
 
 
 def is_available() -> bool:

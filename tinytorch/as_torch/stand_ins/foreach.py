@@ -5,9 +5,55 @@ from __future__ import annotations
 import tinytorch
 from tinytorch import Tensor
 
-_UNARY = """abs acos asin atan ceil clone cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg reciprocal round rsqrt
-sigmoid sign sin sinh sqrt tan tanh trunc zero""".split()
-_MORE = "add sub mul div clamp_max clamp_min maximum minimum pow lerp addcmul addcdiv copy".split()
+_UNARY = [
+    "abs",
+    "acos",
+    "asin",
+    "atan",
+    "ceil",
+    "clone",
+    "cos",
+    "cosh",
+    "erf",
+    "erfc",
+    "exp",
+    "expm1",
+    "floor",
+    "frac",
+    "lgamma",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "neg",
+    "reciprocal",
+    "round",
+    "rsqrt",
+    "sigmoid",
+    "sign",
+    "sin",
+    "sinh",
+    "sqrt",
+    "tan",
+    "tanh",
+    "trunc",
+    "zero",
+]
+_MORE = [
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "clamp_max",
+    "clamp_min",
+    "maximum",
+    "minimum",
+    "pow",
+    "lerp",
+    "addcmul",
+    "addcdiv",
+    "copy",
+]
 _NAMES = {"maximum": "clamp_min", "minimum": "clamp_max"}  # with a number
 
 

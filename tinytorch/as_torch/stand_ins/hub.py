@@ -31,11 +31,27 @@ except ImportError:  # then a bar that shows nothing
         close = set_description = set_postfix = update
 
 
-__all__ = ["HASH_REGEX", "download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir",
-           "_get_torch_home", "tqdm", "urlparse"]  # fmt: skip
+__all__ = [
+    "HASH_REGEX",
+    "download_url_to_file",
+    "get_dir",
+    "help",
+    "list",
+    "load",
+    "load_state_dict_from_url",
+    "set_dir",
+    "_get_torch_home",
+    "tqdm",
+    "urlparse",
+]
 
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
-_dir: str | None = None
+
+
+class _Chosen:
+    """``dir``: the folder that was set."""
+
+    dir: str | None = None
 
 
 def _refuse(name: str):
@@ -51,8 +67,9 @@ load, list, help = _refuse("load"), _refuse("list"), _refuse("help")
 download_url_to_file = _refuse("download_url_to_file")
 
 
-def load_state_dict_from_url(url, model_dir=None, map_location=None, progress=True, check_hash=False, file_name=None,
-                             weights_only=False):  # fmt: skip
+def load_state_dict_from_url(
+    url, model_dir=None, map_location=None, progress=True, check_hash=False, file_name=None, weights_only=False
+):
     """RuntimeError: tinytorch downloads nothing."""
     raise RuntimeError(f"hub.load_state_dict_from_url: tinytorch downloads nothing ({url}); load a file by torch.load")
 
@@ -65,10 +82,9 @@ def _get_torch_home() -> str:
 
 def get_dir() -> str:
     """Where PyTorch keeps what it downloads."""
-    return _dir or os.path.join(_get_torch_home(), "hub")
+    return _Chosen.dir or os.path.join(_get_torch_home(), "hub")
 
 
 def set_dir(d: str) -> None:
     """What ``get_dir`` gives from now on."""
-    global _dir
-    _dir = os.path.expanduser(d)
+    _Chosen.dir = os.path.expanduser(d)

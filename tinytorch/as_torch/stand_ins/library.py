@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-__all__ = ["CustomOpDef", "Library", "custom_op", "define", "fallthrough_kernel", "impl", "impl_abstract", "register_autograd",
-           "register_fake", "register_kernel"]  # fmt: skip
+__all__ = [
+    "CustomOpDef",
+    "Library",
+    "custom_op",
+    "define",
+    "fallthrough_kernel",
+    "impl",
+    "impl_abstract",
+    "register_autograd",
+    "register_fake",
+    "register_kernel",
+]
 
 
 class CustomOpDef:

@@ -35,7 +35,7 @@ def name_of(key: int) -> str:
 
 
 # Families whose numbers are the CPU's whatever the setting "approximate".
-EXACT = {"random", "dropout", "multinomial", "permutation", "optim", "optim_count"}
+EXACT = {"random", "dropout", "multinomial", "variates", "permutation", "optim", "optim_count"}
 
 
 def approximate(source: str) -> str:

@@ -69,7 +69,9 @@ def refuse(exc: Exception) -> None:
     if text is not None:
         raise TypeError(f"{name}(): {text}") from None
     written = next(iter(given.values()), None)
-    if name.endswith("_") and fn.op.kind != "query" and isinstance(written, Tensor):  # a leaf, say: before the operator sees any argument
+    if (
+        name.endswith("_") and fn.op.kind != "query" and isinstance(written, Tensor)
+    ):  # a leaf, say: before the operator sees any argument
         check_inplace(written, name)
 
 

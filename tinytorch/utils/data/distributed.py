@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+import sys
 
 from ...generator import Generator
 from ...ops.random import randperm
 from .sampler import Sampler
+
+# Where groups of processes come from: whoever has one has imported it.
+_DISTRIBUTED = "tinytorch.distributed", "tinytorch.as_torch.stand_ins.distributed"
 
 __all__ = ["DistributedSampler"]
 
@@ -31,7 +35,11 @@ class DistributedSampler(Sampler):
         drop_last: bool = False,
     ):
         if num_replicas is None or rank is None:
-            raise RuntimeError("Requires distributed package to be available")
+            group = next((sys.modules[name] for name in _DISTRIBUTED if name in sys.modules), None)
+            if group is None or not group.is_available():
+                raise RuntimeError("Requires distributed package to be available")
+            num_replicas = group.get_world_size() if num_replicas is None else num_replicas
+            rank = group.get_rank() if rank is None else rank
         if not 0 <= rank < num_replicas:
             raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
         self.dataset, self.num_replicas, self.rank = dataset, num_replicas, rank

@@ -68,7 +68,7 @@ class RandomSampler(Sampler):
             raise TypeError(f"replacement should be a boolean value, but got replacement={replacement}")
         self.data_source, self.replacement = data_source, replacement
         self._num_samples, self.generator = num_samples, generator
-        check_positive("num_samples", self.num_samples)
+        check_positive("num_samples", int(self.num_samples) if self.num_samples is True else self.num_samples)
 
     @property
     def num_samples(self) -> int:

@@ -9,10 +9,21 @@ from tinytorch.nn.attention import SDPBackend, sdpa_kernel
 from tinytorch.ops.attention import ALL_BACKENDS, chosen
 
 __all__ = [
-    "can_use_efficient_attention", "can_use_flash_attention", "cudnn_sdp_enabled", "enable_cudnn_sdp", "enable_flash_sdp",
-    "enable_math_sdp", "enable_mem_efficient_sdp", "flash_sdp_enabled", "is_built", "math_sdp_enabled", "matmul",
-    "mem_efficient_sdp_enabled", "preferred_linalg_library", "sdp_kernel",
-]  # fmt: skip
+    "can_use_efficient_attention",
+    "can_use_flash_attention",
+    "cudnn_sdp_enabled",
+    "enable_cudnn_sdp",
+    "enable_flash_sdp",
+    "enable_math_sdp",
+    "enable_mem_efficient_sdp",
+    "flash_sdp_enabled",
+    "is_built",
+    "math_sdp_enabled",
+    "matmul",
+    "mem_efficient_sdp_enabled",
+    "preferred_linalg_library",
+    "sdp_kernel",
+]
 
 _KERNELS = {
     "cudnn": "CUDNN_ATTENTION",
@@ -41,8 +52,9 @@ mem_efficient_sdp_enabled, enable_mem_efficient_sdp = _functions(_KERNELS["mem_e
 
 
 @contextlib.contextmanager
-def sdp_kernel(enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True,
-               enable_cudnn: bool = True):  # fmt: skip
+def sdp_kernel(
+    enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True, enable_cudnn: bool = True
+):
     """As ``nn.attention.sdpa_kernel``, in the older form."""
     wanted = {"flash": enable_flash, "math": enable_math, "mem_efficient": enable_mem_efficient, "cudnn": enable_cudnn}
     with sdpa_kernel([SDPBackend[_KERNELS[name]] for name, on in wanted.items() if on]):

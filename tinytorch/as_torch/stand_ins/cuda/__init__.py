@@ -10,8 +10,19 @@ from tinytorch.ops.typed import TYPES
 
 from . import nvtx
 
-__all__ = [*TYPES, "get_arch_list", "get_sync_debug_mode", "has_half", "ipc_collect", "max_memory_cached", "memory_cached",
-           "nvtx", "reset_max_memory_allocated", "reset_max_memory_cached", "set_sync_debug_mode"]  # fmt: skip
+__all__ = [
+    *TYPES,
+    "get_arch_list",
+    "get_sync_debug_mode",
+    "has_half",
+    "ipc_collect",
+    "max_memory_cached",
+    "memory_cached",
+    "nvtx",
+    "reset_max_memory_allocated",
+    "reset_max_memory_cached",
+    "set_sync_debug_mode",
+]
 
 has_half = True
 reset_max_memory_allocated = reset_max_memory_cached = reset_peak_memory_stats

@@ -1,6 +1,6 @@
 """Further names of ``torch.nn``."""
 
-from . import common_types, grad, parallel
+from . import common_types, parallel
 from .parallel import DataParallel
 
-__all__ = ["DataParallel", "common_types", "grad", "parallel"]
+__all__ = ["DataParallel", "common_types", "parallel"]

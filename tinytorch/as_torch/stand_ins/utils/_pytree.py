@@ -7,12 +7,38 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 __all__ = [
-    "Context", "GetAttrKey", "LeafSpec", "MappingKey", "PyTree", "SUPPORTED_NODES", "SequenceKey", "TreeSpec", "keystr",
-    "register_constant", "register_dataclass", "register_pytree_node", "tree_all", "tree_any", "tree_flatten",
-    "tree_flatten_with_path", "tree_iter", "tree_leaves", "tree_map", "tree_map_", "tree_map_only", "tree_map_only_",
-    "tree_map_with_path", "tree_structure", "tree_unflatten", "_broadcast_to_and_flatten", "_dict_flatten",
-    "_dict_unflatten", "_get_node_type", "_is_leaf", "_register_pytree_node",
-]  # fmt: skip
+    "Context",
+    "GetAttrKey",
+    "LeafSpec",
+    "MappingKey",
+    "PyTree",
+    "SUPPORTED_NODES",
+    "SequenceKey",
+    "TreeSpec",
+    "keystr",
+    "register_constant",
+    "register_dataclass",
+    "register_pytree_node",
+    "tree_all",
+    "tree_any",
+    "tree_flatten",
+    "tree_flatten_with_path",
+    "tree_iter",
+    "tree_leaves",
+    "tree_map",
+    "tree_map_",
+    "tree_map_only",
+    "tree_map_only_",
+    "tree_map_with_path",
+    "tree_structure",
+    "tree_unflatten",
+    "_broadcast_to_and_flatten",
+    "_dict_flatten",
+    "_dict_unflatten",
+    "_get_node_type",
+    "_is_leaf",
+    "_register_pytree_node",
+]
 
 Context = PyTree = Any
 
@@ -117,10 +143,18 @@ _LEAF = LeafSpec()
 SUPPORTED_NODES: dict[type, NodeDef] = {}
 
 
-def register_pytree_node(cls: type, flatten_fn, unflatten_fn, *, serialized_type_name=None, to_dumpable_context=None,
-                         from_dumpable_context=None, flatten_with_keys_fn=None) -> None:  # fmt: skip
-    """Makes ``cls`` a container: ``flatten_fn(x)`` gives children and context, ``unflatten_fn(children, context)`` makes
-    it again. ValueError where it is one."""
+def register_pytree_node(
+    cls: type,
+    flatten_fn,
+    unflatten_fn,
+    *,
+    serialized_type_name=None,
+    to_dumpable_context=None,
+    from_dumpable_context=None,
+    flatten_with_keys_fn=None,
+) -> None:
+    """Makes ``cls`` a container: ``flatten_fn(x)`` gives children and context, ``unflatten_fn(children,
+    context)`` makes it again. ValueError where it is one."""
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls} is already registered as pytree node.")
 

@@ -7,7 +7,7 @@ worker may end before its last batch is taken, and whatever is killed when, noth
 
 Fresh pages cost more than what is written into them, so a block is used again: the loader tells the worker when the
 last tensor on it is gone. (Not if the loader's process was forked meanwhile, for the child has the tensor too.) Both
-ends keep their blocks mapped, and the loader closes the descriptors: there may be any number of batches.
+ends keep their blocks mapped, and close the descriptors: there may be any number of batches.
 """
 
 from __future__ import annotations

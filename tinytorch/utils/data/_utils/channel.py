@@ -81,11 +81,12 @@ class _Parcel:
             self.descriptors.append(block.fd)
         return _arrived, (number, at, block.nbytes, len(storage))
 
-    def is_going(self) -> None:
-        """Counts what the loader has from now on."""
+    def is_on_its_way(self) -> None:
+        """Counts what the loader has from now on; the descriptors are not needed any more."""
         for number in self.used:
             self.outgoing.uses[number] += 1
             self.outgoing.told.add(number)
+            self.outgoing.blocks[number].close()
         self.outgoing.dropped = []
 
 
@@ -127,6 +128,13 @@ class Channel:
             if not self.alive():
                 raise Gone
 
+    def wait_for_the_end(self) -> None:
+        """Waits until the stream has ended, or nobody is at its other end."""
+        poll = select.poll()
+        poll.register(self.sock, 0)  # ends are told of always
+        while not poll.poll(_LOOK) and self.alive():
+            pass
+
     def send(self, message) -> None:
         """A worker's: sends a message whole. Gone when nobody is there to take it; what pickling raises."""
         parcel = _Parcel(self.outgoing, message)
@@ -134,7 +142,6 @@ class Channel:
         packed = b"".join(map(_DESCRIPTOR.pack, parcel.descriptors))
         beside = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, packed)] if count else []
         head = _HEADER.pack(len(data), count)
-        parcel.is_going()
         while True:
             try:
                 sent = self.sock.sendmsg([head, data], beside) - len(head)
@@ -143,6 +150,7 @@ class Channel:
                 self._wait(select.POLLOUT)
             except OSError:
                 raise Gone from None
+        parcel.is_on_its_way()
         rest = memoryview(data)[sent:] if sent >= 0 else memoryview(head + data)[len(head) + sent :]
         while rest:
             self._wait(select.POLLOUT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
 
@@ -102,7 +103,10 @@ def collate_tensor_fn(batch, *, collate_fn_map=None):
             "please provide a custom collate_fn to handle them appropriately."
         )
     out = None if first.is_cuda else empty_for_loader(first.dtype, (len(batch), *first.shape))
-    return stack(batch, 0, out=out)
+    if out is not None:
+        with contextlib.suppress(RuntimeError):  # of another dtype, or with history: as if there were no block
+            return stack(batch, 0, out=out)
+    return stack(batch, 0)
 
 
 def collate_numpy_array_fn(batch, *, collate_fn_map=None):

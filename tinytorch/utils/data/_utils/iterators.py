@@ -243,6 +243,13 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     def _next_data(self):
         if self._shutdown:
             raise StopIteration
+        try:
+            return self._next_batch()
+        except KeyboardInterrupt:  # perhaps amid a message
+            self._shutdown_workers()
+            raise
+
+    def _next_batch(self):
         self._take_what_has_come(0)
         deadline = time.monotonic() + self._timeout if self._timeout else None
         while self._tasks:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import random
 import sys
+import threading
+import time
 import traceback
 from dataclasses import dataclass
 
@@ -64,7 +67,10 @@ class ExceptionWrapper:
             exception = self.exc_type(message=text) if named else self.exc_type(text)
         except Exception:
             raise RuntimeError(text) from None
-        raise exception
+        try:
+            raise exception
+        finally:
+            del exception  # else its traceback would hold it, and the loader, until the garbage collector comes
 
 
 @dataclass(frozen=True)
@@ -94,8 +100,9 @@ def _worker_loop(sock, dataset, make_fetcher, base_seed: int, init_fn, worker_id
     result (number, data)."""
     for end in list(_channel.ends):
         end.close()
-    parent = os.getppid()
-    channel = _channel.Channel(sock, lambda: os.getppid() == parent)
+    parent, loader = os.getppid(), multiprocessing.parent_process()
+    channel = _channel.Channel(sock, lambda: os.getppid() == parent and loader.is_alive())
+    threading.Thread(target=_end_with_the_loader, args=(channel,), daemon=True).start()
     blocks.outgoing = channel.outgoing
     where = f"in DataLoader worker process {worker_id}"
     try:
@@ -126,6 +133,14 @@ def _worker_loop(sock, dataset, make_fetcher, base_seed: int, init_fn, worker_id
             del made, task, index  # a batch is the loader's alone
     except (_channel.Gone, KeyboardInterrupt):  # the loader needs no more, or has Ctrl-C itself
         channel.close()
+
+
+def _end_with_the_loader(channel) -> None:
+    """Ends the process, whatever it is at, once the loader's is gone."""
+    channel.wait_for_the_end()
+    while channel.alive():  # the stream has ended: the process is about to, or the loader's
+        time.sleep(0.2)
+    os._exit(1)
 
 
 def _made(make_fetcher, where: str, init_fn=None, worker_id: int = 0):

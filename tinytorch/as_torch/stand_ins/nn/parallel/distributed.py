@@ -17,7 +17,8 @@ class DistributedDataParallel(Module):
         super().__init__()
         if not any(p.requires_grad for p in module.parameters()):
             raise RuntimeError(
-                "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient."
+                "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a "
+                "gradient."
             )
         self.module, self.device_ids, self.output_device, self.dim = module, device_ids, output_device, dim
         self.require_backward_grad_sync = True

@@ -1,0 +1,160 @@
+"""A program for PyTorch: what it prints must be the same with either library under the name torch."""
+
+import importlib.metadata
+import importlib.util
+import pickle
+import sys
+
+import torch
+import torch.backends.cudnn
+import torch.distributed as dist
+import torch.nn as nn
+import torch.nn.functional as F
+from torch.autograd import Variable
+from torch.autograd.function import Function
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.conv import _ConvNd
+from torch.nn.modules.loss import _Loss
+from torch.nn.modules.utils import _ntuple, _pair
+from torch.nn.parameter import Parameter
+from torch.optim.lr_scheduler import LRScheduler
+from torch.optim.optimizer import Optimizer
+from torch.testing import assert_close, make_tensor
+from torch.utils import _pytree
+from torch.utils.data.dataloader import DataLoader, default_collate
+from torch.utils.hooks import RemovableHandle
+
+
+def tell(*values):
+    print(*values)
+
+
+def error_of(call):
+    """The error's kind and text."""
+    try:
+        call()
+    except Exception as e:
+        return f"{type(e).__name__}: {e}"
+    return "no error"
+
+
+# How things are called.
+tell(sys.argv[1:], __name__, torch.__name__)
+tell(torch.float32, torch.Size([2, 3]), torch.ones(2).type(), torch.ones(2, dtype=torch.int64).type(), torch.strided)
+tell(torch.ones(2, dtype=torch.float64), torch.preserve_format, repr(torch.max(torch.ones(1, 2), 1)))
+tell(
+    torch.typename(torch.ones(1)), torch.LongTensor([1, 2]), torch.FloatTensor(2, 3).shape, torch.float32 == torch.float
+)
+tell(isinstance(torch.ones(2), torch.FloatTensor), isinstance(torch.ones(2), torch.cuda.FloatTensor))
+tell(str(torch.uint16), torch.uint16.itemsize, torch.float8_e4m3fn.is_floating_point)
+tell(torch.__version__ >= "2.0", torch.__version__ >= (1, 13), torch.__version__ < "10", torch.__version__ > "2.13.0a0")
+tell(
+    torch.__version__.split("+")[0],
+    importlib.metadata.version("torch").split("+")[0],
+    torch.version.cuda,
+    torch.version.hip,
+)
+tell(importlib.util.find_spec("torch.nothing"), importlib.util.find_spec("torch.nn") is not None)
+
+# Old paths lead to the same classes.
+bn, conv, linear = nn.BatchNorm2d(2), nn.Conv2d(1, 2, 3), nn.Linear(2, 2)
+tell(isinstance(bn, _BatchNorm), isinstance(conv, _ConvNd), isinstance(nn.MSELoss(), _Loss), Parameter is nn.Parameter)
+tell(torch.nn.modules.linear.Linear is nn.Linear, torch.nn.modules.activation.ReLU is nn.ReLU, DataLoader.__name__)
+tell(issubclass(torch.optim.Adam, Optimizer), issubclass(torch.optim.lr_scheduler.StepLR, LRScheduler))
+tell(isinstance(linear.register_forward_hook(print), RemovableHandle), _pair(3), _ntuple(2)((1, 2)), Function.__name__)
+tell(isinstance(torch.ones(1), Variable), default_collate([1, 2]), torch.utils.data.DataLoader is DataLoader)
+tell(nn.DataParallel(nn.Linear(2, 2)).state_dict().keys(), F is torch.nn.functional, torch.backends.mps.is_available())
+tell(torch.torch is torch, torch.backends.cudnn.benchmark, torch.backends.cuda.matmul.allow_tf32)
+
+# Trees.
+tree = {"b": [torch.tensor(1), (2, 3)], "a": None, "c": torch.nn.utils.rnn}
+leaves, spec = _pytree.tree_flatten({"x": [1, (2, 3)], "y": {}, "z": 4})
+tell(leaves, spec.num_leaves, _pytree.tree_unflatten([k * 2 for k in leaves], spec))
+tell(_pytree.tree_map(lambda a, b: a + b, [1, (2,)], [3, (4,)]), _pytree.tree_map_only(int, str, [1, 2.0, {"k": 3}]))
+tell([(_pytree.keystr(path), leaf) for path, leaf in _pytree.tree_flatten_with_path({"x": [1, 2]})[0]])
+tell(error_of(lambda: _pytree.tree_unflatten([1], spec)).partition(":")[0])
+tell(_pytree.tree_all(bool, [1, (0,)]), _pytree.tree_any(bool, [1, (0,)]), spec == _pytree.tree_structure(
+    {"x": [5, (6, 7)], "y": {}, "z": 8}))  # fmt: skip
+
+# Comparisons.
+T = torch.tensor
+for actual, expected, options in (
+    (T([1.0, 2.0]), T([1.0, 2.0 + 1e-6]), {}),
+    (T([1.0, 2.0]), T([1.0, 3.0]), {}),
+    (T([1, 2]), T([1, 3]), {}),
+    (T([[1.0]]), T([1.0]), {}),
+    (T([1.0]), T([1.0], dtype=torch.float64), {}),
+    (T([1.0]), T([1.0001], dtype=torch.float64), {"check_dtype": False}),
+    (T(1.0), T(2.0), {"rtol": 0.1, "atol": 0.2}),
+    ([T(1.0), {"k": 2}], [T(1.0), {"k": 3}], {}),
+    ({"a": 1}, {"b": 1}, {}),
+    ([1], [1, 2], {}),
+    (None, 1, {}),
+    (1, 1.0, {}),
+    (1.0, 1.1, {}),
+    (T([float("nan")]), T([float("nan")]), {}),
+    (T([float("nan")]), T([float("nan")]), {"equal_nan": True}),
+    (T([1.0]), T([2.0]), {"msg": lambda text: text.upper()}),
+    (T([1.0]), T([2.0]), {"rtol": 1.0}),
+    (torch.empty(2, 3).t(), torch.empty(3, 2), {"check_stride": True}),
+    (T([True]), T([False]), {}),
+    ("a", "a", {}),
+):
+    tell(error_of(lambda: assert_close(actual, expected, **options)))  # noqa: B023 (called at once)
+for d in (torch.bool, torch.uint8, torch.int16, torch.float16, torch.float64, torch.complex64):
+    made = make_tensor(4, 5, dtype=d, device="cpu", noncontiguous=True)
+    parts = torch.view_as_real(made) if d.is_complex else made.double()
+    tell(made.dtype, made.shape, made.is_contiguous(), bool((parts.abs() <= 9).all()), made.requires_grad)
+tell(error_of(lambda: make_tensor(2, dtype=torch.float32, device="cpu", low=1, high=0)).partition(":")[0])
+
+
+# Compilers that are not there, and one process.
+@torch.jit.script
+def twice(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+@torch.compiler.disable
+def thrice(x):
+    return x * 3
+
+
+tell(twice(T([1.0])), thrice(T([1.0])), torch.jit.is_scripting(), torch.compiler.is_compiling())
+tell(torch.jit.annotate(int, 3), torch.fx.wrap("len"), torch.onnx.is_in_onnx_export(), torch.accelerator.is_available())
+tell(dist.is_available(), dist.is_initialized(), error_of(dist.get_rank))
+store = dist.HashStore()
+dist.init_process_group("gloo", store=store, rank=0, world_size=1)
+x, out = T([1.0, 2.0]), [torch.zeros(2)]
+tell(dist.is_initialized(), dist.get_rank(), dist.get_world_size(), dist.get_backend())
+tell(dist.all_reduce(x), x, dist.all_gather(out, x), out, dist.broadcast(x, 0), dist.barrier())
+tell(
+    dist.all_reduce(x, async_op=True).wait() is not None,
+    dist.reduce(x, 0),
+    dist.all_gather_into_tensor(out[0], x * 2),
+    out,
+)
+objects = [None]
+dist.all_gather_object(objects, {"k": 1})
+ddp = nn.parallel.DistributedDataParallel(nn.Linear(2, 1))
+with ddp.no_sync():
+    ddp(torch.ones(1, 2)).sum().backward()
+tell(objects, [name for name, p in ddp.named_parameters() if p.grad is not None])
+dist.destroy_process_group()
+tell(dist.is_initialized(), error_of(torch.hub._get_torch_home) == "no error")
+
+# Lists of tensors.
+tensors = [torch.ones(2), torch.full((1,), 4.0)]
+tell(torch._foreach_add(tensors, 1), torch._foreach_sqrt(tensors), torch._foreach_mul(tensors, tensors))
+torch._foreach_addcmul_(tensors, tensors, tensors, value=2)
+tell(tensors, torch._foreach_norm(tensors), torch._foreach_maximum(tensors, [2.0, 5.0]), torch._foreach_pow(tensors, 2))
+torch._foreach_lerp_(tensors, [torch.zeros(2), torch.zeros(1)], 0.5)
+torch._foreach_zero_(tensors[:1])
+tell(tensors, error_of(lambda: torch._foreach_add([], 1)).partition(":")[0])
+
+# What is compiled gives what was given to it.
+model = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1))
+fast = torch.compile(model, backend="eager")
+tell(list(fast.state_dict())[:1], torch.equal(fast(torch.ones(2, 2)), model(torch.ones(2, 2))), fast._orig_mod is model)
+tell(torch.compile(lambda v: v + 1, backend="eager")(T([1.0])), isinstance(fast, nn.Module))
+again = pickle.loads(pickle.dumps(model))
+tell(torch.equal(again[0].weight, model[0].weight), type(again).__name__)

@@ -1,0 +1,5 @@
+"""``torch._subclasses``."""
+
+from . import fake_tensor
+
+__all__ = ["fake_tensor"]

@@ -1,0 +1,5 @@
+"""``torch.distributed.algorithms``."""
+
+from . import join
+
+__all__ = ["join"]
