@@ -64,7 +64,8 @@ USUAL = """
     segments 1: 2 f32 f32
     transpose 0: 5 f32 f32
 """
-_MOST_THREADS, _LEAST_CORES = 15, 4
+# NVRTC does a third of its work in one thread at a time: more threads only keep the one that waits for a kernel waiting.
+_MOST_THREADS, _LEAST_CORES = 5, 4
 
 _lock = threading.Lock()
 _begun: dict[str, threading.Event] = {}  # by the name in the cache: who asked first compiles it, others wait
