@@ -64,7 +64,7 @@ USUAL = """
     segments 1: 2 f32 f32
     transpose 0: 5 f32 f32
 """
-# NVRTC does a third of its work in one thread at a time: more threads only keep the one that waits for a kernel waiting.
+# NVRTC does a third of its work in one thread at a time: with more threads, who asks for a kernel only waits longer.
 _MOST_THREADS, _LEAST_CORES = 5, 4
 
 _lock = threading.Lock()
