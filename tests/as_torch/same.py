@@ -76,6 +76,8 @@ tell(error_of(lambda: _pytree.tree_unflatten([1], spec)).partition(":")[0])
 tell(_pytree.tree_all(bool, [1, (0,)]), _pytree.tree_any(bool, [1, (0,)]), spec == _pytree.tree_structure(
     {"x": [5, (6, 7)], "y": {}, "z": 8}))  # fmt: skip
 
+tell(_pytree.tree_flatten(torch.Size([2, 3]))[0], _pytree.tree_map(lambda v: v + 1, torch.max(torch.ones(1, 2), 1)))
+
 # Comparisons.
 T = torch.tensor
 for actual, expected, options in (

@@ -6,6 +6,8 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from tinytorch import Size
+
 __all__ = [
     "Context",
     "GetAttrKey",
@@ -199,6 +201,7 @@ def _dict_flatten_with_keys(d: dict) -> tuple[list, Context]:
 
 
 register_pytree_node(tuple, lambda x: (list(x), None), lambda children, _: tuple(children))
+register_pytree_node(Size, lambda x: (list(x), None), lambda children, _: Size(children))
 register_pytree_node(list, lambda x: (x, None), lambda children, _: list(children))
 register_pytree_node(dict, _dict_flatten, _dict_unflatten, flatten_with_keys_fn=_dict_flatten_with_keys)
 register_pytree_node(
