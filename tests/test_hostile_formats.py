@@ -154,7 +154,7 @@ FILES = {
     "old: a storage of no name": legacy(b"X\1\0\0\x000X", b"NX"),
     "old: many huge storages": packed_as_legacy(
         protocol_2(b"(" + b"".join(
-            LEGACY.replace(b"X\1\0\0\x000", b"X\3\0\0\0%03d" % k).replace(b"K\4N", b"M\xff\x03N") for k in range(900)
+            LEGACY.replace(b"X\1\0\0\x000", b"X\3\0\0\0%03d" % k).replace(b"K\4N", b"J\0\0\0\1N") for k in range(20)
         ) + b"t"), [],
     ),
     "old: no storages": OLD[: OLD.index(protocol_2(LEGACY)) + len(protocol_2(LEGACY))] + pickled([]),

@@ -247,7 +247,11 @@ def interrupt(self):
     raise KeyboardInterrupt
 
 
-def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
+@pytest.mark.parametrize("named", [False, True])
+def test_a_failed_save_leaves_the_old_file(named, tmp_path, monkeypatch):
+    """Also where the system has no files without a name."""
+    if named:
+        monkeypatch.delattr(os, "O_TMPFILE", raising=False)
     path = tmp_path / "file"
     save(tt.ones(2), path)
     path.chmod(0o640)
