@@ -556,3 +556,39 @@ def test_ctrl_c_where_it_is_caught(clean):
         list(loader)  # with another worker
     assert loader._iterator._workers[0].pid != process.pid
     del batch, loader, process
+
+
+@needs_proc
+def test_ctrl_c_at_any_line_of_a_message(clean):
+    """The file descriptors that came with it are closed."""
+    met = []
+
+    def line(frame, event, arg):
+        if event == "line" and frame.f_code.co_name in (
+            "_receive",
+            "_receive_head",
+            "_receive_part",
+            "_arrived",
+            "take",
+        ):
+            met.append(frame.f_lineno)
+            if len(met) == chosen:
+                raise KeyboardInterrupt
+        return line
+
+    chosen = -1
+    while chosen < 200:
+        chosen += 2
+        batches = iter(DataLoader(Numbers(1), 1, num_workers=1))
+        met.clear()
+        sys.settrace(line)
+        try:
+            next(batches)
+        except KeyboardInterrupt:
+            assert next(batches, None) is None
+        else:
+            break
+        finally:
+            sys.settrace(None)
+    assert 20 < chosen < 190
+    del batches

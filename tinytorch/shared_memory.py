@@ -21,9 +21,10 @@ class Block:
 
     __slots__ = ("fd", "nbytes", "address", "key", "__weakref__")
 
-    def __init__(self, fd: int, nbytes: int):
-        """Takes ``fd`` over, also where that fails: OSError."""
-        self.fd, self.nbytes, self.address = fd, nbytes, 0
+    def __init__(self, fd: int, nbytes: int, *, own: bool = True):
+        """Takes ``fd`` over, also where that fails: OSError. Without ``own`` it stays the caller's, and the block can
+        be sent no more."""
+        self.fd, self.nbytes, self.address = fd if own else None, nbytes, 0
         status = os.fstat(fd)
         if status.st_size < nbytes:
             raise OSError(f"a block of {nbytes} bytes was announced, and has {status.st_size}")

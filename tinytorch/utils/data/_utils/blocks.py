@@ -121,10 +121,9 @@ class Incoming:
         self.returned: list[int] = []
 
     def take(self, number: int, fd: int | None, room: int, nbytes: int) -> Tensor:
-        """The first bytes of a block, whose descriptor came if it is new, and is taken over."""
+        """The first bytes of a block, whose descriptor came if it is new."""
         if fd is not None:
-            block = self.blocks[number] = Block(fd, room)
-            block.close()
+            self.blocks[number] = Block(fd, room, own=False)
         lease = Lease(self.blocks[number], number, self.returned.append)
         _received.add(lease)
         return tensor_on(lease, uint8, (nbytes,), nbytes)

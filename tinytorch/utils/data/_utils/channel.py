@@ -27,6 +27,7 @@ from .blocks import Incoming, Outgoing
 _HEADER = struct.Struct("=QH")  # the bytes of the pickle, and how many descriptors come with it
 _MOST_DESCRIPTORS = 64  # in a message; the memory of further tensors goes as bytes
 _DESCRIPTOR = struct.Struct("=i")
+_ROOM = socket.CMSG_SPACE(_MOST_DESCRIPTORS * _DESCRIPTOR.size)
 _CLOEXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 _LOOK = 1000  # milliseconds after which one who waits looks around
 _arriving = threading.local()  # ``descriptors``, ``incoming``: those of the message that is being read
@@ -36,16 +37,29 @@ ends: weakref.WeakSet[Channel] = weakref.WeakSet()
 
 
 def _arrived(number: int, at: int | None, room: int, nbytes: int) -> UntypedStorage:
-    return storage_on(_arriving.incoming.take(number, None if at is None else _descriptor(at), room, nbytes))
+    fd = None if at is None else _arriving.descriptors[at]
+    return storage_on(_arriving.incoming.take(number, fd, room, nbytes))
 
 
 def _arrived_foreign(at: int, nbytes: int) -> UntypedStorage:
-    return storage_on(bytes_of(received_block(_descriptor(at), nbytes)))
+    return storage_on(bytes_of(received_block(os.dup(_arriving.descriptors[at]), nbytes)))
 
 
-def _descriptor(at: int) -> int:
-    fd, _arriving.descriptors[at] = _arriving.descriptors[at], None
-    return fd
+class _Parts(list):
+    """What recvmsg gave of a message. The descriptors are closed with it, for Ctrl-C may come at any moment."""
+
+    def descriptors(self) -> list[int]:
+        """Those that came."""
+        found = []
+        for _, beside, *_ in self:
+            for _, _, packed in beside:
+                whole = len(packed) - len(packed) % _DESCRIPTOR.size
+                found += [fd for (fd,) in _DESCRIPTOR.iter_unpack(packed[:whole])]
+        return found
+
+    def __del__(self):
+        for fd in self.descriptors():
+            os.close(fd)
 
 
 class _Parcel:
@@ -193,38 +207,34 @@ class Channel:
     def _receive(self):
         """The next message and the numbers that come with it; waits for it. Gone when none will come, OSError when
         there are too many open files."""
-        head, descriptors = self._receive_head()
+        arrived = _Parts()
+        nbytes, count = _HEADER.unpack(self._receive_head(arrived))
+        descriptors = arrived.descriptors()
+        if count != len(descriptors):
+            raise OSError(
+                "a batch came without its shared memory: this process has too many open files. Please increase the "
+                "limit by `ulimit -n` in the shell."
+            )
+        data = memoryview(bytearray(nbytes))
+        rest = data
+        while rest:
+            rest = rest[self._read(self.sock.recv_into, rest) :]
+        _arriving.descriptors, _arriving.incoming = descriptors, self.incoming
         try:
-            nbytes, count = _HEADER.unpack(head)
-            if count != len(descriptors):
-                raise OSError(
-                    "a batch came without its shared memory: this process has too many open files. Please increase "
-                    "the limit by `ulimit -n` in the shell."
-                )
-            data = memoryview(bytearray(nbytes))
-            rest = data
-            while rest:
-                rest = rest[self._read(self.sock.recv_into, rest) :]
-            _arriving.descriptors, _arriving.incoming = descriptors, self.incoming
             return pickle.loads(data)
         finally:
             _arriving.descriptors = _arriving.incoming = None
-            for fd in descriptors:
-                if fd is not None:
-                    os.close(fd)
 
-    def _receive_head(self) -> tuple[bytes, list]:
-        head, descriptors = b"", []
-        room = socket.CMSG_SPACE(_MOST_DESCRIPTORS * _DESCRIPTOR.size)
+    def _receive_head(self, arrived: _Parts) -> bytes:
+        head = b""
         while len(head) < _HEADER.size:
-            got, beside, *_ = self._read(self.sock.recvmsg, _HEADER.size - len(head), room, _CLOEXEC)
-            for _, _, packed in beside:
-                whole = len(packed) - len(packed) % _DESCRIPTOR.size
-                descriptors += [fd for (fd,) in _DESCRIPTOR.iter_unpack(packed[:whole])]
-            if not got:
-                raise Gone
-            head += got
-        return head, descriptors
+            head += self._read(self._receive_part, arrived, _HEADER.size - len(head))
+        return head
+
+    def _receive_part(self, arrived: _Parts, nbytes: int) -> bytes:
+        # recvmsg is called by C, which puts what it gives into the list: no bytecode, and so no Ctrl-C, is in between.
+        arrived.extend(map(self.sock.recvmsg, [nbytes], [_ROOM], [_CLOEXEC]))
+        return arrived[-1][0]
 
     def _read(self, receive, *args):
         """What ``receive`` gives, when there is something."""
