@@ -5,7 +5,7 @@
     python examples/vit.py --compare                   # a step eagerly and fused: do they agree, what does each take?
     python examples/vit.py --fuse --trace log          # then: tensorboard --logdir log
 
-A small network learns more from a larger one's probabilities than from labels alone (Hinton et al. 2015,
+A small network can learn from a larger one's probabilities as well as from labels (Hinton et al. 2015,
 arXiv:1503.02531). Here the larger one, and the loss that compares both, are part of the fused step:
 
     python examples/vit.py --width 128 --checkpoint teacher.pt

@@ -187,23 +187,43 @@ class SameNumbers:
         return below.sum(-1, keepdim=True).clamp(max=probabilities.shape[-1] - 1)
 
 
-@pytest.mark.parametrize("options, tolerance", [((), 1e-5), (("--amp",), 5e-3)], ids=["float32", "amp"])
-@pytest.mark.parametrize("name", SMALL)
-def test_learns_like_torch(name, options, tolerance, torch, train, device, monkeypatch):
+@pytest.fixture
+def train_both(train, torch, device, monkeypatch):
+    """A function that trains an example with either library from the same weights, and returns both runs."""
     if device != "cpu":
-        tolerance *= 10
         for library in (tinytorch, torch):
             monkeypatch.setattr(library.backends.cudnn, "allow_tf32", False)
-    ours = train(name, *options, setting=SameNumbers(tinytorch)).history
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # many wait for one another, where others want the cores
-    try:
-        theirs = train(name, *options, library="torch", setting=SameNumbers(torch)).history
-    finally:
-        torch.set_num_threads(threads)
+
+    def train_both(name, *options):
+        ours = train(name, *options, setting=SameNumbers(tinytorch))
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)  # many wait for one another, where others want the cores
+        try:
+            return ours, train(name, *options, library="torch", setting=SameNumbers(torch))
+        finally:
+            torch.set_num_threads(threads)
+
+    return train_both
+
+
+@pytest.mark.parametrize(
+    "options, rtol, atol", [((), 1e-5, 0), (("--amp",), 5e-3, 1e-4)], ids=["float32", "mixed precision"]
+)
+@pytest.mark.parametrize("name", SMALL)
+def test_learns_like_torch(name, options, rtol, atol, train_both, device):
+    if device != "cpu":  # products are not the same ones; wgan_gp's first loss is the difference of two bfloat16 ones
+        rtol, atol = 10 * rtol, 30 * atol
+    ours, theirs = (run.history for run in train_both(name, *options))
     assert ours.keys() == theirs.keys()
     for key in ours:
-        np.testing.assert_allclose(ours[key], theirs[key], rtol=tolerance, err_msg=key)
+        np.testing.assert_allclose(ours[key], theirs[key], rtol=rtol, atol=atol, err_msg=key)
+
+
+def test_scaled_gradients(train_both):
+    """In float16 the loss is multiplied, and a step is left out where that is too much: both as in PyTorch."""
+    ours, theirs = train_both("vit", "--amp", "--half", "float16")
+    np.testing.assert_allclose(ours.history["loss"], theirs.history["loss"], rtol=5e-3)
+    assert ours.parts["scaler"].state_dict() == theirs.parts["scaler"].state_dict()
 
 
 @pytest.mark.parametrize("library", ["tinytorch", "torch"])
@@ -222,14 +242,6 @@ def test_distillation(train, tmp_path):
         for options in ((), ("--teacher", teacher), ("--teacher", teacher, "--fuse"))
     )
     assert eager == fused and eager != alone
-
-
-def test_scaled_gradients(train):
-    """The loss in float16 is the one in float32 but for rounding, and no step is left out."""
-    exact = train("vit").history["loss"]
-    run = train("vit", "--amp", "--half", "float16")
-    assert run.history["loss"] == pytest.approx(exact, rel=0.02)
-    assert run.parts["scaler"].state_dict()["_growth_tracker"] == 3
 
 
 def test_trace_for_tensorboard(train, tmp_path):
