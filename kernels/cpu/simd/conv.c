@@ -174,9 +174,9 @@ static void transpose_4(const float *in, int64_t in_step, int64_t rows, float *t
 
 #define LOOPS(D, T)                                                                                                    \
     {                                                                                                                  \
-        .tile_rows = TILE_ROWS, .tile_columns = VECTORS * BYTES / (int)sizeof(T), .pack = pack_weight_##D,             \
-        .correlate = {correlate_##D, correlate_last_##D}, .weigh = {weigh_##D, weigh_last_##D},                        \
-        .add_parts = add_parts_##D, .pack_depthwise = pack_depthwise_##D,                                              \
+        .tile_rows = TILE_ROWS, .tile_columns = VECTORS * BYTES / (int)sizeof(T), .rows_product = rows_product_##D,    \
+        .pack = pack_weight_##D, .correlate = {correlate_##D, correlate_last_##D},                                     \
+        .weigh = {weigh_##D, weigh_last_##D}, .add_parts = add_parts_##D, .pack_depthwise = pack_depthwise_##D,        \
         .depthwise = {depthwise_##D, depthwise_last_##D}, .weigh_depthwise = {                                         \
             weigh_depthwise_##D,                                                                                       \
             weigh_depthwise_last_##D                                                                                   \

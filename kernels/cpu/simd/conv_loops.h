@@ -45,6 +45,17 @@ static bool OF(dense)(const tt_conv_place *p, int64_t n) {
     return true;
 }
 
+/* Sums [row][place] to the target, where places of a line lie next to each other: a run at a time. */
+static void OF(store_lines)(const tt_conv_place *p, int64_t count, const T *sums, int64_t wide, int64_t rows, T *target,
+                            const tt_correlation *c) {
+    for (int64_t j = 0, n; j < count; j += n) {
+        for (n = 1; n < LANES && j + n < count && p[j + n].target == p[j].target + n;) n++;
+        uint32_t mask = n == LANES ? ALL_LANES : (1u << n) - 1;
+        for (int64_t i = 0; i < rows; i++)
+            STORE_LANES(target + i * c->target_channel + p[j].target, mask, *(const vec *)(sums + i * wide + j));
+    }
+}
+
 /* Channels of the target are rows, places columns: strips of COLUMNS places. */
 static void OF(correlate)(void *context, int64_t begin, int64_t end) {
     tt_correlation *c = context;
@@ -52,7 +63,8 @@ static void OF(correlate)(void *context, int64_t begin, int64_t end) {
     int64_t strips = c->block / COLUMNS, masks = 0, all = c->batch * c->places;
     for (int d = 0; d < DIMS; d++) masks += c->axis[d].taps;
     int64_t strip_size = c->slice * COLUMNS, wide = strips * COLUMNS;
-    if (!OF(make_room)(&r, c, strips * strip_size, 0, c->out_block * wide, wide, 0)) {
+    bool dense_lines = c->axis[DIMS - 1].stride * c->axis[DIMS - 1].target == 1;
+    if (!OF(make_room)(&r, c, strips * strip_size, 0, c->out_block * wide + LANES, wide, 0)) {
         __atomic_store_n(&c->failed, true, __ATOMIC_RELAXED);
         return;
     }
@@ -99,9 +111,11 @@ static void OF(correlate)(void *context, int64_t begin, int64_t end) {
                     int64_t rows = least(TILE_ROWS, m - o);
                     OF(product)(rows, (int)up(count, LANES), false, x);
                     if (!is_last || direct) continue;
-                    for (int64_t i = 0; i < rows; i++)
-                        for (int64_t j = 0; j < count; j++)
-                            target[(o + i) * c->target_channel + p[j].target] = sums[i * wide + j];
+                    if (dense_lines) OF(store_lines)(p, count, sums, wide, rows, target + o * c->target_channel, c);
+                    else
+                        for (int64_t i = 0; i < rows; i++)
+                            for (int64_t j = 0; j < count; j++)
+                                target[(o + i) * c->target_channel + p[j].target] = sums[i * wide + j];
                 }
             row += k;
         } while (row < c->rows);

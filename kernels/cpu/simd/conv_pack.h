@@ -43,18 +43,31 @@ static void OF(find_runs)(const tt_correlation *c, const tt_conv_place *places, 
             }
             to->lanes[to->n - 1] |= 1u << k;
         }
-        for (int d = 0; d < DIMS; d++)
+        int64_t lane_at[LANES] = {0};
+        for (int d = 0; d < DIMS; d++) {
+            for (int k = 0; k < lanes; k++) lane_at[k] = p[k].at[d];
             for (int64_t t = 0; t < c->axis[d].taps; t++) {
-                int64_t at = c->axis[d].first + t * c->axis[d].spacing;
+                int64_t at = c->axis[d].first + t * c->axis[d].spacing, size = c->axis[d].size;
                 uint32_t mask = 0;
-                if (one_line && d < DIMS - 1) mask = (uint64_t)(p->at[d] + at) < (uint64_t)c->axis[d].size ? all : 0;
+                if (one_line && d < DIMS - 1) mask = (uint64_t)(p->at[d] + at) < (uint64_t)size ? all : 0;
                 else
-                    for (int k = 0; k < lanes; k++)
-                        mask |= (uint32_t)((uint64_t)(p[k].at[d] + at) < (uint64_t)c->axis[d].size) << k;
-                *within++ = mask;
+                    for (int k = 0; k < LANES; k++)
+                        mask |= (uint32_t)((uint64_t)(lane_at[k] + at) < (uint64_t)size) << k;
+                *within++ = mask & all;
             }
+        }
     }
 }
+
+/* A vector of each row, one run after the other, whose masks and places stay in registers. */
+#define ADD_RUNS(LANES_AT)                                                                                             \
+    for (int r = 0; r < count; r++) {                                                                                  \
+        const T *in = at[r];                                                                                           \
+        uint32_t some = lanes[r];                                                                                      \
+        T *place = out;                                                                                                \
+        for (int64_t k = 0; k < n; k++, place += to_step, in += step)                                                  \
+            *(vec *)place = LANES_AT(r ? *(const vec *)place : (vec){0}, some, in);                                    \
+    }
 
 /* Rows [row, end) of (tap, channel) unfolded: to[r][vector] for `vectors` vectors of places. */
 static void OF(unfold)(const tt_correlation *c, const T *from, int64_t channels, int64_t row, int64_t end,
@@ -77,12 +90,9 @@ static void OF(unfold)(const tt_correlation *c, const T *from, int64_t channels,
                 count += lanes[count] != 0;
             }
             T *out = to + v * LANES;
-            if (run_step(c) == 2)
-                for (int64_t k = 0; k < n; k++) {
-                    vec all = {0};
-                    for (int r = 0; r < count; r++) all = EVEN_LANES_OF(all, lanes[r], at[r] + k * step);
-                    *(vec *)(out + k * to_step) = all;
-                }
+            if (!count)
+                for (int64_t k = 0; k < n; k++) *(vec *)(out + k * to_step) = (vec){0};
+            else if (run_step(c) == 2) ADD_RUNS(EVEN_LANES_OF)
             else if (count == 1 && lanes[0] == ALL_LANES)
                 for (int64_t k = 0; k < n; k++) {
                     __builtin_prefetch(at[0] + k * step + COLUMNS); /* the next strip */
@@ -93,17 +103,14 @@ static void OF(unfold)(const tt_correlation *c, const T *from, int64_t channels,
                     vec one = LANES_OF(((vec){0}), lanes[0], at[0] + k * step);
                     *(vec *)(out + k * to_step) = LANES_OF(one, lanes[1], at[1] + k * step);
                 }
-            else
-                for (int64_t k = 0; k < n; k++) {
-                    vec all = {0};
-                    for (int r = 0; r < count; r++) all = LANES_OF(all, lanes[r], at[r] + k * step);
-                    *(vec *)(out + k * to_step) = all;
-                }
+            else ADD_RUNS(LANES_OF)
         }
         to += n * to_step;
         row += n;
     }
 }
+
+#undef ADD_RUNS
 
 /* The same where channels lie next to each other: to[place][row]. */
 static void OF(unfold_last)(const tt_correlation *c, const T *from, int64_t channels, int64_t row, int64_t end,

@@ -120,3 +120,18 @@ static __attribute__((noinline)) void OF(product)(int64_t m, int vectors, bool b
 }
 #undef TILES
 #undef ADD_PRODUCTS
+
+static void OF(rows_product)(const tt_rows_product *p) {
+    for (int64_t s = 0; s < p->strips; s++) {
+        OF(operands)
+        o = {.k = p->k,
+             .rows = (const T *const *)p->rows,
+             .run = p->k,
+             .b = (const T *)p->b + s * p->k * COLUMNS,
+             .b_step = COLUMNS,
+             .kind = NOTHING,
+             .out = (T *)p->out + s * COLUMNS,
+             .out_step = p->out_step};
+        OF(product)(p->m, VECTORS, true, o);
+    }
+}

@@ -14,6 +14,8 @@ from tinytorch.autograd import set_detect_anomaly
 
 from .compile import compile as compile
 from .dtypes import ABSENT
+from .dtypes import finfo as finfo
+from .dtypes import iinfo as iinfo
 from .foreach import FOREACH
 
 globals().update(ABSENT)
@@ -132,6 +134,11 @@ def vander(x, N=None, increasing=False):
     """``linalg.vander``, with the highest power first unless ``increasing``."""
     out = tinytorch.linalg.vander(x, N=N)
     return out if increasing else out.flip(-1)
+
+
+def dsmm(input, mat2):
+    """A sparse matrix times a dense one."""
+    return tinytorch.sparse.mm(input, mat2)
 
 
 has_lapack = has_openmp = has_mkl = has_spectral = True
