@@ -13,7 +13,8 @@
 #define MR 6
 #define NR 4
 
-bool tt_has_bf16(void) { return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw"); }
+/* Intel's CPUs take twice as long for the instruction (1024 x 1024 x 1024 on a Xeon with AMX: 31 ms, float32 18 ms). */
+bool tt_has_bf16(void) { return __builtin_cpu_is("amd") && __builtin_cpu_supports("avx512bf16"); }
 
 /* The sums of the lanes of four accumulators. */
 INLINE __m128 lanes4(__m512 a, __m512 b, __m512 c, __m512 d) {

@@ -5,7 +5,7 @@
 #define TT_BF16_DEPTH 1024 /* elements of a row that are multiplied at a time */
 #define TT_BF16_STEP (TT_BF16_DEPTH + 32) /* from one packed row to the next: not a power of two */
 
-bool tt_has_bf16(void); /* are the instructions there? */
+bool tt_has_bf16(void); /* is the instruction there, and fast? */
 
 /* sums (rows, cols) = a b; `left` and `right` have room for the packed rows of a and columns of b. */
 void tt_bf16_block(const tt_product *p, const char *a, const char *b, int64_t rows, int64_t cols, float *sums,
