@@ -178,7 +178,7 @@ def main(arguments=None):
     print_samples(model, test[:8])
     common.save_curves(
         options.out,
-        {"training loss": run.history["loss"], "share of the test set's sums that are right": run.history["accuracy"]},
+        {"training loss": run.history["loss"], "right sums of the test set, every 100 steps": run.history["accuracy"]},
         logarithmic=("training loss",),
     )
     reached = run.history["accuracy"][-1]

@@ -129,10 +129,10 @@ def report(what, error, tolerance):
     return ok
 
 
-def main():
+def main(arguments=None):
     parser = argparse.ArgumentParser(description="Problems that need derivatives of derivatives.")
     parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
 
     torch.manual_seed(options.seed)
     start = time.perf_counter()

@@ -159,7 +159,9 @@ def main(arguments=None):
             if trace is not None:
                 trace.step()
 
-    common.save_curves(options.out, {"training loss": run.history["loss"], "test accuracy": run.history["accuracy"]})
+    common.save_curves(
+        options.out, {"training loss": run.history["loss"], "test accuracy, every 50 steps": run.history["accuracy"]}
+    )
     reached = run.history["accuracy"][-1]
     return run.finish(f"test accuracy {reached:.2%}", reached >= REQUIRED_ACCURACY)
 

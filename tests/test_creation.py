@@ -332,6 +332,20 @@ def test_what_is_no_device(given, kind, text):
         tinytorch.device(*given)
 
 
+def test_other_kinds_of_devices_are_names():
+    meta = tinytorch.device("meta")
+    assert meta != tinytorch.device("cpu") and str(tinytorch.device("mps:0")) == "mps:0"
+    for make in (
+        lambda: tinytorch.zeros(2, device=meta),
+        lambda: tinytorch.ones(2).to("xpu"),
+        lambda: tinytorch.set_default_device(meta),
+    ):
+        with pytest.raises(RuntimeError, match="has no (meta|xpu) devices"):
+            make()
+    with pytest.raises(RuntimeError, match="mps is not supported"):
+        tinytorch.Generator("mps")
+
+
 def test_precision_of_float32_products():
     assert tinytorch.get_float32_matmul_precision() == "highest"
     try:

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import tinytorch as tt
+from tinytorch.shared_memory import _blocks
 from tinytorch.utils import data
 from tinytorch.utils.data import DataLoader, TensorDataset, get_worker_info
 from tinytorch.utils.data._utils.worker import KeyErrorMessage
@@ -29,7 +30,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create")
 
 
 def shared_names():
-    return set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
+    """Names of ours in shared memory; other programs may come and go."""
+    return {name for name in os.listdir("/dev/shm") if "tinytorch" in name} if os.path.isdir("/dev/shm") else set()
 
 
 def children():
@@ -39,12 +41,14 @@ def children():
 
 @pytest.fixture
 def clean():
-    """Afterwards there are no more descriptors, names in shared memory, and processes than before."""
-    before = set(os.listdir("/proc/self/fd")), shared_names(), threading.active_count()
+    """Afterwards there are no more descriptors, blocks and names of shared memory, and threads than before."""
+    before = set(os.listdir("/proc/self/fd")), shared_names(), threading.active_count(), set(_blocks)
     yield
     gc.collect()  # a caught exception refers to itself
-    assert set(os.listdir("/proc/self/fd")) <= before[0]
+    more = sorted(set(os.listdir("/proc/self/fd")) - before[0])
+    assert not more, [os.readlink(f"/proc/self/fd/{fd}") for fd in more if os.path.lexists(f"/proc/self/fd/{fd}")]
     assert shared_names() <= before[1] and threading.active_count() <= before[2]
+    assert set(_blocks) <= before[3]
 
 
 class Numbers(data.Dataset):
@@ -542,11 +546,10 @@ def interrupting(i):
 def test_ctrl_c_where_it_is_caught(clean):
     dataset = Numbers(4, interrupting)
     loader = DataLoader(dataset, 1, num_workers=1, persistent_workers=True)
-    got = []
+    batch = None
     with pytest.raises(KeyboardInterrupt):
-        for batch in loader:
-            got.append(batch[1].item())
-    assert got == [0, 1][: len(got)]
+        for k, batch in enumerate(loader):
+            assert batch[1].item() == k < 2
     process = loader._iterator._workers[0]
     assert not process.is_alive()
     with pytest.raises(KeyboardInterrupt):

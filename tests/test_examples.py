@@ -189,7 +189,11 @@ class SameNumbers:
 
 @pytest.mark.parametrize("options, tolerance", [((), 1e-5), (("--amp",), 5e-3)], ids=["float32", "amp"])
 @pytest.mark.parametrize("name", SMALL)
-def test_learns_like_torch(name, options, tolerance, torch, train):
+def test_learns_like_torch(name, options, tolerance, torch, train, device, monkeypatch):
+    if device != "cpu":
+        tolerance *= 10
+        for library in (tinytorch, torch):
+            monkeypatch.setattr(library.backends.cudnn, "allow_tf32", False)
     ours = train(name, *options, setting=SameNumbers(tinytorch)).history
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # many wait for one another, where others want the cores
@@ -200,6 +204,13 @@ def test_learns_like_torch(name, options, tolerance, torch, train):
     assert ours.keys() == theirs.keys()
     for key in ours:
         np.testing.assert_allclose(ours[key], theirs[key], rtol=tolerance, err_msg=key)
+
+
+@pytest.mark.parametrize("library", ["tinytorch", "torch"])
+def test_higher_order(library):
+    """The program checks itself."""
+    pytest.importorskip(library)
+    assert load_example("higher_order", library).main([]) == 0
 
 
 def test_distillation(train, tmp_path):

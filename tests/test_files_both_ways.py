@@ -1,6 +1,7 @@
 """Files that one library writes and the other reads: each object comes back alike."""
 
 import io
+import random
 import zipfile
 from collections import Counter, OrderedDict
 
@@ -117,6 +118,37 @@ def told(obj):
     return name, obj
 
 
+def nest(m, rng, made, depth=4):
+    """Containers, plain values, tensors, and views of those that were made before."""
+    few = range(rng.randrange(4) if depth else 0)
+
+    def key():
+        return rng.choice((rng.randrange(9), rng.random(), f"k{rng.randrange(99)}", (1, f"{rng.randrange(9)}"), None))
+
+    kind = rng.randrange(16 if depth else 9)
+    if kind < 3:
+        shape = [rng.randrange(4) for _ in range(rng.randrange(4))]
+        made.append(m.arange(m.Size(shape).numel()).reshape(shape).to(getattr(m, rng.choice(DTYPES))))
+        return made[-1]
+    if kind == 3 and made:
+        t = rng.choice(made)
+        return rng.choice(
+            (lambda: t, lambda: t.detach().t() if t.dim() == 2 else t[...], lambda: t[:1] if t.dim() else t)
+        )()
+    if kind == 4:
+        return m.nn.Parameter(m.ones(rng.randrange(4)), requires_grad=rng.random() < 0.5)
+    if kind < 9:
+        number, text = rng.randrange(1 << rng.choice((3, 15, 40, 90))), "\N{SNOWMAN}" * rng.randrange(3)
+        return rng.choice(
+            (number, rng.random(), text, b"\0\xff", None, True, m.Size([2]), m.float16, 1j, m.device("cpu"))
+        )
+    if kind < 12:
+        return [nest(m, rng, made, depth - 1) for _ in few]
+    if kind < 14:
+        return tuple([nest(m, rng, made, depth - 1) for _ in few])
+    return rng.choice((dict, OrderedDict))((key(), nest(m, rng, made, depth - 1)) for _ in few)
+
+
 def written(m, obj, **options):
     f = io.BytesIO()
     m.save(obj, f, **options)
@@ -140,6 +172,14 @@ def test_objects(name, writer, reader, weights_only, tmp_path):
     assert told(reader.load(written(writer, obj), weights_only=weights_only)) == expected
     writer.save(obj, tmp_path / "file.pt")
     assert told(reader.load(tmp_path / "file.pt", weights_only=weights_only, mmap=True)) == expected
+
+
+@WAYS
+@pytest.mark.parametrize("seed", range(15))
+def test_random_objects(seed, writer, reader):
+    obj = [nest(writer, random.Random(1000 * seed + k), []) for k in range(60)]
+    for weights_only in (True, False):
+        assert told(reader.load(written(writer, obj), weights_only=weights_only)) == told(obj)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -73,6 +73,10 @@ LAYOUTS = {
     "channels last and expanded": lambda m: last(m) * spread(m),
     "a condition's layout": lambda m: m.where(last(m) > 3, a(m, 2, 3, 2, 2), spread(m)),
     "a mixture of expanded and channels last": lambda m: m.lerp(spread(m), last(m), 0.5),
+    "cat of channels": lambda m: m.cat([last(m), last(m) + 30.0], 1),
+    "cat of images": lambda m: m.cat([last(m), last(m) + 30.0]),
+    "cat of columns": lambda m: m.cat([last(m), last(m) + 30.0], -1),
+    "cat of two layouts": lambda m: m.cat([last(m), a(m, 2, 3, 2, 2)], 1),
     "two transposed": lambda m: a(m, 3, 4).t() + a(m, 4, 3),
     "gradient through the pool of all": lambda m: derived(
         m, lambda x: m.nn.functional.adaptive_avg_pool2d(x.relu(), 1)

@@ -163,6 +163,36 @@ def kill(i):
     os.kill(os.getpid(), 9)
 
 
+def total(results, tensors, again):
+    """A child: the sums of what it inherits."""
+    results.put([t.sum().item() for t in (*tensors, *again)])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_is_passed_twice_or_shown_twice_arrives(method):
+    """A block's descriptor goes to a new process once, and stays open until it is there."""
+    context = mp.get_context(method)
+    results, x = context.Queue(), tinytorch.ones(4)
+    process = context.Process(target=total, args=(results, (x, x[1:], tinytorch.ones(3)[1:]), (x,)))
+    process.start()
+    assert results.get(timeout=60) == [4.0, 3.0, 2.0, 4.0]
+    process.join(60)
+
+
+def test_a_module_that_was_moved_can_be_shared():
+    """``x.data = x.data`` keeps no reference to the memory for the sake of its version."""
+    module = tinytorch.nn.Linear(2, 2).to("cpu")
+    module.weight.data = module.weight.data
+    assert module.share_memory().weight.is_shared()
+    seen = tinytorch.nn.Parameter(tinytorch.ones(2))
+    alias = seen.data
+    with pytest.raises(
+        RuntimeError, match="other tensors show the same memory"
+    ):  # not: a leaf in an in-place operation
+        seen.share_memory_()
+    assert alias.is_shared() is False
+
+
 def test_spawn():
     x = tinytorch.zeros(2).share_memory_()
     assert mp.spawn(number, (x,), nprocs=2) is None and x.tolist() == [1.0, 2.0]

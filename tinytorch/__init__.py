@@ -59,6 +59,17 @@ from .amp.autocast_mode import (
     set_autocast_cache_enabled,
     set_autocast_dtype,
 )
+from .amp.switches import (
+    autocast_decrement_nesting,
+    autocast_increment_nesting,
+    get_autocast_cpu_dtype,
+    get_autocast_gpu_dtype,
+    is_autocast_cpu_enabled,
+    set_autocast_cpu_dtype,
+    set_autocast_cpu_enabled,
+    set_autocast_enabled,
+    set_autocast_gpu_dtype,
+)
 from .autograd.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled
 from .autograd.modes import (
     enable_grad,
@@ -139,18 +150,20 @@ _name_methods()
 __version__ = "0.1.0"
 __all__ = [
     "Generator", "OutOfMemoryError", "Size", "Tensor", "TypedStorage", "UntypedStorage", "__version__", "amp",
-    "are_deterministic_algorithms_enabled", "autocast", "autograd", "bfloat16", "bool", "cdouble", "cfloat",
+    "are_deterministic_algorithms_enabled", "autocast", "autocast_decrement_nesting", "autocast_increment_nesting",
+    "autograd", "bfloat16", "bool", "cdouble", "cfloat",
     "channels_last", "channels_last_3d", "clear_autocast_cache", "complex128", "complex64", "config",
     "contiguous_format", "cpu", "cuda", "default_generator", "device", "distributions", "double", "dtype", "e",
-    "enable_grad", "fft",
-    "finfo", "float", "float16", "float32", "float64", "func", "fuse", "get_autocast_dtype", "get_default_device",
+    "enable_grad", "fft", "finfo", "float", "float16", "float32", "float64", "func", "fuse", "get_autocast_cpu_dtype",
+    "get_autocast_dtype", "get_autocast_gpu_dtype", "get_default_device",
     "get_default_dtype", "get_deterministic_debug_mode", "get_float32_matmul_precision", "get_num_threads", "half",
     "iinfo", "inf", "inference_mode", "int", "int16", "int32", "int64", "int8", "is_anomaly_check_nan_enabled",
-    "is_anomaly_enabled", "is_autocast_cache_enabled", "is_autocast_enabled",
+    "is_anomaly_enabled", "is_autocast_cache_enabled", "is_autocast_cpu_enabled", "is_autocast_enabled",
     "is_deterministic_algorithms_warn_only_enabled", "is_grad_enabled", "is_inference_mode_enabled", "layout",
     "linalg", "load", "long", "memory_format", "multiprocessing", "nan", "newaxis", "nn", "no_grad", "optim",
     "overrides", "pi", "preserve_format", "profiler", "random", "return_types", "save", "serialization",
-    "set_autocast_cache_enabled", "set_autocast_dtype", "set_default_device", "set_default_dtype",
+    "set_autocast_cache_enabled", "set_autocast_cpu_dtype", "set_autocast_cpu_enabled",
+    "set_autocast_dtype", "set_autocast_enabled", "set_autocast_gpu_dtype", "set_default_device", "set_default_dtype",
     "set_default_tensor_type", "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_grad_enabled",
     "set_num_threads", "set_printoptions", "short", "signal", "sparse", "sparse_coo", "sparse_csr", "special",
     "storage", "strided", "testing", "typename", "uint8", "use_deterministic_algorithms", "utils", *_TYPES,

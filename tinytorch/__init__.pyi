@@ -29,6 +29,15 @@ from .amp.autocast_mode import is_autocast_cache_enabled as is_autocast_cache_en
 from .amp.autocast_mode import is_autocast_enabled as is_autocast_enabled
 from .amp.autocast_mode import set_autocast_cache_enabled as set_autocast_cache_enabled
 from .amp.autocast_mode import set_autocast_dtype as set_autocast_dtype
+from .amp.switches import autocast_decrement_nesting as autocast_decrement_nesting
+from .amp.switches import autocast_increment_nesting as autocast_increment_nesting
+from .amp.switches import get_autocast_cpu_dtype as get_autocast_cpu_dtype
+from .amp.switches import get_autocast_gpu_dtype as get_autocast_gpu_dtype
+from .amp.switches import is_autocast_cpu_enabled as is_autocast_cpu_enabled
+from .amp.switches import set_autocast_cpu_dtype as set_autocast_cpu_dtype
+from .amp.switches import set_autocast_cpu_enabled as set_autocast_cpu_enabled
+from .amp.switches import set_autocast_enabled as set_autocast_enabled
+from .amp.switches import set_autocast_gpu_dtype as set_autocast_gpu_dtype
 from .autograd.anomaly import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
 from .autograd.anomaly import is_anomaly_enabled as is_anomaly_enabled
 from .autograd.modes import enable_grad as enable_grad
@@ -125,70 +134,73 @@ __all__ = [
     "HalfTensor", "IntTensor", "LongTensor", "OutOfMemoryError", "ShortTensor", "Size", "Tensor", "TypedStorage",
     "UntypedStorage", "__version__", "abs", "abs_", "absolute", "absolute_", "acos", "acos_", "acosh", "acosh_",
     "adaptive_avg_pool1d", "adaptive_max_pool1d", "add", "add_", "addbmm", "addcdiv", "addcmul", "addmm", "addmv",
-    "addr", "adjoint", "affine_grid_generator", "alias_copy", "all", "allclose", "alpha_dropout", "alpha_dropout_",
-    "amax", "amin", "aminmax", "amp", "angle", "any", "arange", "arccos", "arccos_", "arccosh", "arccosh_", "arcsin",
-    "arcsin_", "arcsinh", "arcsinh_", "arctan", "arctan2", "arctan2_", "arctan_", "arctanh", "arctanh_",
-    "are_deterministic_algorithms_enabled", "argmax", "argmin", "argsort", "argwhere", "as_strided", "as_strided_",
-    "as_strided_copy", "as_strided_scatter", "as_tensor", "asarray", "asin", "asin_", "asinh", "asinh_", "atan",
-    "atan2", "atan2_", "atan_", "atanh", "atanh_", "atleast_1d", "atleast_2d", "atleast_3d", "autocast", "autograd",
-    "avg_pool1d", "baddbmm", "bartlett_window", "batch_norm", "bernoulli", "bfloat16", "bilinear",
-    "binary_cross_entropy_with_logits", "bincount", "binomial", "bitwise_and", "bitwise_and_", "bitwise_left_shift",
-    "bitwise_left_shift_", "bitwise_not", "bitwise_not_", "bitwise_or", "bitwise_or_", "bitwise_right_shift",
-    "bitwise_right_shift_", "bitwise_xor", "bitwise_xor_", "blackman_window", "block_diag", "bmm", "bool",
-    "broadcast_shapes", "broadcast_tensors", "broadcast_to", "bucketize", "can_cast", "cartesian_prod", "cat", "cdist",
-    "cdouble", "ceil", "ceil_", "celu", "celu_", "cfloat", "chain_matmul", "channel_shuffle", "channels_last",
-    "channels_last_3d", "cholesky", "cholesky_inverse", "cholesky_solve", "chunk", "clamp", "clamp_", "clamp_max",
-    "clamp_max_", "clamp_min", "clamp_min_", "clear_autocast_cache", "clip", "clip_", "clone", "column_stack",
-    "combinations", "complex", "complex128", "complex64", "concat", "concatenate", "config", "conj", "conj_physical",
-    "conj_physical_", "constant_pad_nd", "contiguous_format", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
-    "conv_transpose2d", "conv_transpose3d", "convolution", "copysign", "copysign_", "corrcoef", "cos", "cos_", "cosh",
-    "cosh_", "cosine_embedding_loss", "cosine_similarity", "count_nonzero", "cov", "cpu", "cross", "ctc_loss", "cuda",
-    "cummax", "cummin", "cumprod", "cumsum", "cumulative_trapezoid", "default_generator", "deg2rad", "deg2rad_", "det",
-    "detach", "detach_copy", "device", "diag", "diag_embed", "diagflat", "diagonal", "diagonal_copy",
+    "addmv_", "addr", "adjoint", "affine_grid_generator", "alias_copy", "all", "allclose", "alpha_dropout",
+    "alpha_dropout_", "amax", "amin", "aminmax", "amp", "angle", "any", "arange", "arccos", "arccos_", "arccosh",
+    "arccosh_", "arcsin", "arcsin_", "arcsinh", "arcsinh_", "arctan", "arctan2", "arctan2_", "arctan_", "arctanh",
+    "arctanh_", "are_deterministic_algorithms_enabled", "argmax", "argmin", "argsort", "argwhere", "as_strided",
+    "as_strided_", "as_strided_copy", "as_strided_scatter", "as_tensor", "asarray", "asin", "asin_", "asinh", "asinh_",
+    "atan", "atan2", "atan2_", "atan_", "atanh", "atanh_", "atleast_1d", "atleast_2d", "atleast_3d", "autocast",
+    "autocast_decrement_nesting", "autocast_increment_nesting", "autograd", "avg_pool1d", "baddbmm", "bartlett_window",
+    "batch_norm", "bernoulli", "bfloat16", "bilinear", "binary_cross_entropy_with_logits", "bincount", "binomial",
+    "bitwise_and", "bitwise_and_", "bitwise_left_shift", "bitwise_left_shift_", "bitwise_not", "bitwise_not_",
+    "bitwise_or", "bitwise_or_", "bitwise_right_shift", "bitwise_right_shift_", "bitwise_xor", "bitwise_xor_",
+    "blackman_window", "block_diag", "bmm", "bool", "broadcast_shapes", "broadcast_tensors", "broadcast_to",
+    "bucketize", "can_cast", "cartesian_prod", "cat", "cdist", "cdouble", "ceil", "ceil_", "celu", "celu_", "cfloat",
+    "chain_matmul", "channel_shuffle", "channels_last", "channels_last_3d", "cholesky", "cholesky_inverse",
+    "cholesky_solve", "chunk", "clamp", "clamp_", "clamp_max", "clamp_max_", "clamp_min", "clamp_min_",
+    "clear_autocast_cache", "clip", "clip_", "clone", "column_stack", "combinations", "complex", "complex128",
+    "complex64", "concat", "concatenate", "config", "conj", "conj_physical", "conj_physical_", "constant_pad_nd",
+    "contiguous_format", "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d",
+    "conv_transpose3d", "convolution", "copysign", "copysign_", "corrcoef", "cos", "cos_", "cosh", "cosh_",
+    "cosine_embedding_loss", "cosine_similarity", "count_nonzero", "cov", "cpu", "cross", "ctc_loss", "cuda", "cummax",
+    "cummin", "cumprod", "cumsum", "cumulative_trapezoid", "default_generator", "deg2rad", "deg2rad_", "det", "detach",
+    "detach_", "detach_copy", "device", "diag", "diag_embed", "diagflat", "diagonal", "diagonal_copy",
     "diagonal_scatter", "diff", "digamma", "digamma_", "dist", "distributions", "div", "div_", "divide", "divide_",
-    "dot", "double", "dropout", "dropout_", "dsplit", "dstack", "dtype", "e", "einsum", "embedding", "empty",
-    "empty_like", "empty_permuted", "empty_strided", "enable_grad", "eq", "eq_", "equal", "erf", "erf_", "erfc",
-    "erfc_", "erfinv", "erfinv_", "exp", "exp2", "exp2_", "exp_", "expand_copy", "expm1", "expm1_", "eye",
-    "feature_alpha_dropout", "feature_alpha_dropout_", "fft", "fill", "fill_", "finfo", "fix", "fix_", "flatten",
-    "flip", "fliplr", "flipud", "float", "float16", "float32", "float64", "float_power", "floor", "floor_",
-    "floor_divide", "floor_divide_", "fmax", "fmin", "fmod", "fmod_", "frac", "frac_", "frexp", "frobenius_norm",
-    "from_dlpack", "from_numpy", "frombuffer", "full", "full_like", "func", "fuse", "gather", "gcd", "gcd_", "ge",
-    "ge_", "geqrf", "ger", "get_autocast_dtype", "get_default_device", "get_default_dtype",
-    "get_deterministic_debug_mode", "get_device", "get_float32_matmul_precision", "get_num_threads", "get_rng_state",
-    "gradient", "greater", "greater_", "greater_equal", "greater_equal_", "grid_sampler", "group_norm", "gru",
+    "dot", "double", "dropout", "dropout_", "dsplit", "dstack", "dtype", "e", "einsum", "embedding",
+    "embedding_renorm_", "empty", "empty_like", "empty_permuted", "empty_strided", "enable_grad", "eq", "eq_", "equal",
+    "erf", "erf_", "erfc", "erfc_", "erfinv", "erfinv_", "exp", "exp2", "exp2_", "exp_", "expand_copy", "expm1",
+    "expm1_", "eye", "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout", "feature_dropout_", "fft",
+    "fill", "fill_", "finfo", "fix", "fix_", "flatten", "flip", "fliplr", "flipud", "float", "float16", "float32",
+    "float64", "float_power", "floor", "floor_", "floor_divide", "floor_divide_", "fmax", "fmin", "fmod", "fmod_",
+    "frac", "frac_", "frexp", "frobenius_norm", "from_dlpack", "from_numpy", "frombuffer", "full", "full_like", "func",
+    "fuse", "gather", "gcd", "gcd_", "ge", "ge_", "geqrf", "ger", "get_autocast_cpu_dtype", "get_autocast_dtype",
+    "get_autocast_gpu_dtype", "get_default_device", "get_default_dtype", "get_deterministic_debug_mode", "get_device",
+    "get_float32_matmul_precision", "get_num_threads", "get_rng_state", "gradient", "greater", "greater_",
+    "greater_equal", "greater_equal_", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d", "group_norm", "gru",
     "gru_cell", "gt", "gt_", "half", "hamming_window", "hann_window", "hardshrink", "hash_tensor", "heaviside",
     "hinge_embedding_loss", "histc", "histogram", "histogramdd", "hsplit", "hstack", "hypot", "hypot_", "i0", "i0_",
     "igamma", "igamma_", "igammac", "igammac_", "iinfo", "imag", "index_add", "index_add_", "index_copy", "index_copy_",
     "index_fill", "index_fill_", "index_put", "index_put_", "index_reduce", "index_reduce_", "index_select", "inf",
     "inference_mode", "initial_seed", "inner", "instance_norm", "int", "int16", "int32", "int64", "int8", "inverse",
-    "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_autocast_cache_enabled", "is_autocast_enabled",
-    "is_complex", "is_conj", "is_deterministic_algorithms_warn_only_enabled", "is_floating_point", "is_grad_enabled",
-    "is_inference", "is_inference_mode_enabled", "is_neg", "is_nonzero", "is_same_size", "is_signed", "is_storage",
-    "is_tensor", "isclose", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "istft",
-    "kaiser_window", "kl_div", "kron", "kthvalue", "layer_norm", "layout", "lcm", "lcm_", "ldexp", "ldexp_", "le",
-    "le_", "lerp", "less", "less_", "less_equal", "less_equal_", "lgamma", "lgamma_", "linalg", "linspace", "load",
-    "log", "log10", "log10_", "log1p", "log1p_", "log2", "log2_", "log_", "log_softmax", "logaddexp", "logaddexp2",
-    "logcumsumexp", "logdet", "logical_and", "logical_and_", "logical_not", "logical_not_", "logical_or", "logical_or_",
-    "logical_xor", "logical_xor_", "logit", "logit_", "logspace", "logsumexp", "long", "lstm", "lstm_cell", "lt", "lt_",
-    "lu", "lu_solve", "lu_unpack", "manual_seed", "margin_ranking_loss", "masked_fill", "masked_scatter",
-    "masked_scatter_", "masked_select", "matmul", "matrix_exp", "matrix_power", "max", "max_pool1d",
-    "max_pool1d_with_indices", "max_pool2d", "max_pool3d", "maximum", "mean", "median", "memory_format", "meshgrid",
-    "min", "minimum", "mm", "mode", "moveaxis", "movedim", "msort", "mul", "mul_", "multinomial", "multiply",
-    "multiply_", "multiprocessing", "mv", "mvlgamma", "mvlgamma_", "nan", "nan_to_num", "nan_to_num_", "nanmean",
-    "nanmedian", "nanquantile", "nansum", "narrow", "narrow_copy", "native_batch_norm", "native_channel_shuffle", "ne",
-    "ne_", "neg", "neg_", "negative", "negative_", "newaxis", "nextafter", "nextafter_", "nn", "no_grad", "nonzero",
-    "nonzero_static", "norm", "norm_except_dim", "normal", "not_equal", "not_equal_", "nuclear_norm", "numel", "ones",
-    "ones_like", "optim", "orgqr", "ormqr", "outer", "overrides", "pairwise_distance", "pca_lowrank", "pdist",
-    "permute", "permute_copy", "pi", "pinverse", "pixel_shuffle", "pixel_unshuffle", "poisson", "poisson_nll_loss",
-    "polar", "polygamma", "polygamma_", "positive", "pow", "pow_", "prelu", "preserve_format", "prod", "profiler",
-    "promote_types", "put", "put_", "qr", "quantile", "rad2deg", "rad2deg_", "rand", "rand_like", "randint",
-    "randint_like", "randn", "randn_like", "random", "randperm", "range", "ravel", "real", "reciprocal", "reciprocal_",
-    "relu", "relu_", "remainder", "remainder_", "renorm", "renorm_", "repeat_interleave", "reshape", "reshape_as",
-    "resize_as_", "resolve_conj", "resolve_neg", "result_type", "return_types", "rms_norm", "rnn_relu", "rnn_relu_cell",
-    "rnn_tanh", "rnn_tanh_cell", "roll", "rot90", "round", "round_", "row_stack", "rrelu", "rrelu_", "rsqrt", "rsqrt_",
-    "rsub", "save", "scalar_tensor", "scatter", "scatter_", "scatter_add", "scatter_add_", "scatter_reduce",
-    "scatter_reduce_", "searchsorted", "seed", "select", "select_copy", "select_scatter", "selu", "selu_",
-    "serialization", "set_autocast_cache_enabled", "set_autocast_dtype", "set_default_device", "set_default_dtype",
+    "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_autocast_cache_enabled", "is_autocast_cpu_enabled",
+    "is_autocast_enabled", "is_complex", "is_conj", "is_deterministic_algorithms_warn_only_enabled",
+    "is_floating_point", "is_grad_enabled", "is_inference", "is_inference_mode_enabled", "is_neg", "is_nonzero",
+    "is_same_size", "is_signed", "is_storage", "is_tensor", "isclose", "isfinite", "isin", "isinf", "isnan", "isneginf",
+    "isposinf", "isreal", "istft", "kaiser_window", "kl_div", "kron", "kthvalue", "layer_norm", "layout", "lcm", "lcm_",
+    "ldexp", "ldexp_", "le", "le_", "lerp", "less", "less_", "less_equal", "less_equal_", "lgamma", "lgamma_", "linalg",
+    "linspace", "load", "log", "log10", "log10_", "log1p", "log1p_", "log2", "log2_", "log_", "log_softmax",
+    "logaddexp", "logaddexp2", "logcumsumexp", "logdet", "logical_and", "logical_and_", "logical_not", "logical_not_",
+    "logical_or", "logical_or_", "logical_xor", "logical_xor_", "logit", "logit_", "logspace", "logsumexp", "long",
+    "lstm", "lstm_cell", "lt", "lt_", "lu", "lu_solve", "lu_unpack", "manual_seed", "margin_ranking_loss",
+    "masked_fill", "masked_scatter", "masked_scatter_", "masked_select", "matmul", "matrix_exp", "matrix_power", "max",
+    "max_pool1d", "max_pool1d_with_indices", "max_pool2d", "max_pool3d", "maximum", "mean", "median", "memory_format",
+    "meshgrid", "min", "minimum", "mm", "mode", "moveaxis", "movedim", "msort", "mul", "mul_", "multinomial",
+    "multiply", "multiply_", "multiprocessing", "mv", "mvlgamma", "mvlgamma_", "nan", "nan_to_num", "nan_to_num_",
+    "nanmean", "nanmedian", "nanquantile", "nansum", "narrow", "narrow_copy", "native_batch_norm",
+    "native_channel_shuffle", "ne", "ne_", "neg", "neg_", "negative", "negative_", "newaxis", "nextafter", "nextafter_",
+    "nn", "no_grad", "nonzero", "nonzero_static", "norm", "norm_except_dim", "normal", "not_equal", "not_equal_",
+    "nuclear_norm", "numel", "ones", "ones_like", "optim", "orgqr", "ormqr", "outer", "overrides", "pairwise_distance",
+    "pca_lowrank", "pdist", "permute", "permute_copy", "pi", "pinverse", "pixel_shuffle", "pixel_unshuffle", "poisson",
+    "poisson_nll_loss", "polar", "polygamma", "polygamma_", "positive", "pow", "pow_", "prelu", "preserve_format",
+    "prod", "profiler", "promote_types", "put", "put_", "qr", "quantile", "rad2deg", "rad2deg_", "rand", "rand_like",
+    "randint", "randint_like", "randn", "randn_like", "random", "randperm", "range", "ravel", "real", "reciprocal",
+    "reciprocal_", "relu", "relu_", "remainder", "remainder_", "renorm", "renorm_", "repeat_interleave", "reshape",
+    "reshape_as", "resize_as_", "resolve_conj", "resolve_neg", "result_type", "return_types", "rms_norm", "rnn_relu",
+    "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell", "roll", "rot90", "round", "round_", "row_stack", "rrelu", "rrelu_",
+    "rsqrt", "rsqrt_", "rsub", "save", "scalar_tensor", "scatter", "scatter_", "scatter_add", "scatter_add_",
+    "scatter_reduce", "scatter_reduce_", "searchsorted", "seed", "select", "select_copy", "select_scatter", "selu",
+    "selu_", "serialization", "set_autocast_cache_enabled", "set_autocast_cpu_dtype", "set_autocast_cpu_enabled",
+    "set_autocast_dtype", "set_autocast_enabled", "set_autocast_gpu_dtype", "set_default_device", "set_default_dtype",
     "set_default_tensor_type", "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_grad_enabled",
     "set_num_threads", "set_printoptions", "set_rng_state", "sgn", "sgn_", "short", "sigmoid", "sigmoid_", "sign",
     "sign_", "signal", "signbit", "sin", "sin_", "sinc", "sinc_", "sinh", "sinh_", "slice_copy", "slice_scatter",
@@ -201,7 +213,7 @@ __all__ = [
     "triangular_solve", "tril", "tril_", "tril_indices", "triplet_margin_loss", "triu", "triu_", "triu_indices",
     "true_divide", "true_divide_", "trunc", "trunc_", "typename", "uint8", "unbind", "unbind_copy", "unflatten",
     "unfold_copy", "unique", "unique_consecutive", "unravel_index", "unsafe_chunk", "unsafe_split",
-    "unsafe_split_with_sizes", "unsqueeze", "unsqueeze_copy", "use_deterministic_algorithms", "utils", "var",
+    "unsafe_split_with_sizes", "unsqueeze", "unsqueeze_copy", "use_deterministic_algorithms", "utils", "vander", "var",
     "var_mean", "vdot", "view_as", "view_as_complex", "view_as_complex_copy", "view_as_real", "view_as_real_copy",
     "view_copy", "vsplit", "vstack", "where", "xlogy", "xlogy_", "zero_", "zeros", "zeros_like",
 ]
@@ -243,6 +255,7 @@ def addmv(
     input: Tensor, mat: Tensor, vec: Tensor, *rest: Tensor | Number, beta: Number = 1, alpha: Number = 1,
     out: Tensor | None = None,
 ) -> Tensor: ...
+def addmv_(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor: ...
 def addr(
     input: Tensor, vec1: Tensor, vec2: Tensor, *rest: Tensor | Number, beta: Number = 1, alpha: Number = 1,
     out: Tensor | None = None,
@@ -462,6 +475,7 @@ def conv3d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1,
     padding: _int | str | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, groups: _int = 1,
 ) -> Tensor: ...
+def conv_tbc(input: Tensor, weight: Tensor | None, bias: Tensor | None, pad: _int = 0) -> Tensor: ...
 def conv_transpose1d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1,
     padding: _int | Sequence[_int] = 0, output_padding: _int | Sequence[_int] = 0, groups: _int = 1,
@@ -526,6 +540,7 @@ def deg2rad(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def deg2rad_(input: Tensor) -> Tensor: ...
 def det(input: Tensor) -> Tensor: ...
 def detach(self: Tensor) -> Tensor: ...
+def detach_(input: Tensor) -> Tensor: ...
 def detach_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def diag(input: Tensor, diagonal: _int = 0, *, out: Tensor | None = None) -> Tensor: ...
 def diag_embed(input: Tensor, offset: _int = 0, dim1: _int = -2, dim2: _int = -1) -> Tensor: ...
@@ -567,6 +582,7 @@ def einsum(equation: Tensor, *operands: Any) -> Tensor: ...
 def embedding(
     weight: Tensor, indices: Tensor, padding_idx: _int | None = None, scale_grad_by_freq: _bool = False,
 ) -> Tensor: ...
+def embedding_renorm_(input: Tensor, indices: Any, max_norm: _float, norm_type: _float) -> Tensor: ...
 @overload
 def empty(
     *size: _int, dtype: _dtype | None = None, layout: _layout | None = None, device: Device = None,
@@ -625,6 +641,8 @@ def feature_alpha_dropout(
     input: Tensor, p: _float = 0.5, training: _bool = False, inplace: _bool = False,
 ) -> Tensor: ...
 def feature_alpha_dropout_(input: Tensor, p: _float, train: _bool) -> Tensor: ...
+def feature_dropout(input: Tensor, p: _float, train: _bool) -> Tensor: ...
+def feature_dropout_(input: Tensor, p: _float, train: _bool) -> Tensor: ...
 def fill(input: Tensor, value: Tensor | Number) -> Tensor: ...
 def fill_(input: Tensor, value: Tensor | Number) -> Tensor: ...
 def fix(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -684,6 +702,12 @@ def greater_(input: Tensor, other: Tensor | Number) -> Tensor: ...
 def greater_equal(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor: ...
 def greater_equal_(input: Tensor, other: Tensor | Number) -> Tensor: ...
 def grid_sampler(
+    input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool,
+) -> Tensor: ...
+def grid_sampler_2d(
+    input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool,
+) -> Tensor: ...
+def grid_sampler_3d(
     input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool,
 ) -> Tensor: ...
 def group_norm(
@@ -1505,6 +1529,7 @@ def unsqueeze_copy(
     input: Tensor, dim: _int | Sequence[_int] | None, *, out: Tensor | None = None,
     axis: _int | Sequence[_int] | None = None,
 ) -> Tensor: ...
+def vander(x: Tensor, N: _int | None = None, increasing: _bool = False) -> Tensor: ...
 def var(
     input: Tensor, dim: _int | Sequence[_int] | None = None, unbiased: _bool | None = None,
     keepdim: _bool = False, *, correction: Number | None = None, out: Tensor | None = None,

@@ -8,10 +8,15 @@ from .backends.cuda import runtime
 from .backends.native import call_on_device
 
 
+# PyTorch's kinds: they have names, and no tensor is there.
+_ABSENT = ("meta", "mps", "xpu", "hpu", "mtia", "xla", "ipu", "vulkan", "privateuseone")
+
+
 class device:
     """Where a tensor's memory is: ``device("cpu")``, ``device("cuda")``, ``device("cuda", 1)``, ``device("cuda:1")``,
     ``device(1)``. As a context, where functions that create tensors put them unless told otherwise. Follows
-    ``torch.device``. RuntimeError for an unknown one; whether the machine has it is asked when it is used."""
+    ``torch.device``. RuntimeError for an unknown one; whether the machine has it is asked when it is used: of PyTorch's
+    other kinds ("meta", "mps", ...) there are names alone."""
 
     __slots__ = ("type", "index", "_before")
 
@@ -31,7 +36,7 @@ class device:
             if not (number.isdecimal() and number.isascii()) or (number[0] == "0" and len(number) > 1):
                 raise RuntimeError(f"Invalid device string: '{type}'")
             type, index = kind, int(number)
-        if type not in ("cpu", "cuda"):
+        if type not in ("cpu", "cuda", *_ABSENT):
             raise RuntimeError(f"Expected one of cpu, cuda device type at start of device string: '{type}'")
         self.type, self.index = type, index
 
@@ -107,6 +112,8 @@ def number_of(where) -> int:
         where = device(where)
     if where.type == "cpu":
         return 0
+    if where.type != "cuda":
+        raise RuntimeError(f"tinytorch has no {where.type} devices")
     index = runtime.current_device() if where.index is None else where.index
     runtime.open_device(index)
     return index + 1

@@ -63,7 +63,7 @@ class ArchiveStorages(Storages):
             if self.swapped and kind is not None and kind.dtype is not None:
                 found.byteswap(kind.dtype.to_real())
             found = self.known[key] = self.put(found, where)
-        return found if kind is None else typed(found, kind.dtype or uint8)
+        return found if kind is None or kind.dtype is None else typed(found, kind.dtype)
 
     def bytes(self, name: str) -> Tensor:
         """A member of the archive as a vector of bytes on the CPU."""
@@ -104,7 +104,7 @@ class LegacyStorages(Storages):
                 raise pickle.UnpicklingError(f"load: the file has no {numel} elements: it is corrupt or cut off")
             made = owned.tt_empty(uint8.code, 1, (numel * of.itemsize,)).zero_()
             self.known[key], self.sizes[key] = self.put(storage_on(made), where), (numel, of.itemsize)
-        return typed(self.known[key], of)
+        return self.known[key] if kind.dtype is None else typed(self.known[key], of)
 
     def fill(self, content: bytes, at: int, keys) -> None:
         """Gives the storages of these keys, in this order, what stands in the file from ``at`` on. RuntimeError when

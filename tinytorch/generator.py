@@ -21,6 +21,8 @@ class Generator:
 
     def __init__(self, device="cpu"):
         self.device = _device(device)
+        if self.device.type not in ("cpu", "cuda"):
+            raise RuntimeError(f"Device type {self.device.type} is not supported for Generator")
         self._g = ffi.new("tt_generator *", (_START, 0))
 
     def manual_seed(self, seed: int) -> Generator:

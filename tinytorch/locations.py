@@ -46,15 +46,16 @@ def default_restore_location(storage, location: str):
 
 
 def validate_cuda_device(location: str) -> int:
-    """The index of the CUDA device of this name. RuntimeError when it is not there. Follows
-    ``torch.serialization.validate_cuda_device``."""
-    index = device(location).index or 0
-    count = runtime.device_count()
+    """The index of the CUDA device of this name, "cuda" being the current one. RuntimeError when it is not there.
+    Follows ``torch.serialization.validate_cuda_device``."""
+    index, count = device(location).index, runtime.device_count()
     if not count:
         raise RuntimeError(
             "Attempting to deserialize object on a CUDA device, but no CUDA device is available: use "
             "map_location='cpu' to map all storages to the CPU"
         )
+    if index is None:
+        return runtime.current_device()
     if index >= count:
         raise RuntimeError(
             f"Attempting to deserialize object on CUDA device {index}, but there are {count}: use map_location to map "

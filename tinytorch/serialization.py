@@ -314,7 +314,10 @@ def load(f, map_location=None, pickle_module=None, *, weights_only: bool | None 
 def _load_safetensors(path, map_location):
     if isinstance(map_location, dict) or callable(map_location):
         raise RuntimeError("load: of a safetensors file map_location must be a device")
-    load_file = importlib.import_module(".utils.safetensors", __package__).load_file  # which wants another package
+    try:
+        load_file = importlib.import_module(".utils.safetensors", __package__).load_file
+    except ImportError as e:
+        raise RuntimeError(f"Attempting to load a safetensors file but safetensors is not installed: {e}") from e
     return load_file(path, device="cpu" if map_location is None else map_location)
 
 

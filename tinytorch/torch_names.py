@@ -10,13 +10,13 @@ import math
 
 from .autograd.leaf import make_leaf
 from .devices import device
-from .dtypes import ALL, Size, dtype
+from .dtypes import ALL, Size, dtype, uint8
 from .layouts import layout, sparse_coo, sparse_csr, strided
 from .nn.parameter import Buffer, Parameter, _rebuild, _share
 from .ops.sparse import SparseTensor, _made, sparse_coo_tensor, sparse_csr_tensor
 from .pickling import rebuild
 from .safe_names import MAKERS, SAFE, check, integers
-from .storage import TypedStorage
+from .storage import TypedStorage, UntypedStorage
 from .tensor import Tensor
 
 STORAGES = {f"{d.scalar_type}Storage": d for d in ALL}
@@ -39,14 +39,19 @@ class StorageType:
         return f"StorageType(dtype={self.dtype})"
 
 
+def dtype_of(storage) -> dtype:
+    """The dtype of a tensor whose storage tells it: one of bytes has these."""
+    return storage.dtype if isinstance(storage, TypedStorage) else uint8
+
+
 def rebuild_first(storage, offset, size, stride) -> Tensor:
     """``torch._utils._rebuild_tensor``."""
-    return rebuild(Tensor, storage.untyped(), storage.dtype, tuple(size), stride, offset, False)
+    return rebuild(Tensor, storage.untyped(), dtype_of(storage), tuple(size), stride, offset, False)
 
 
 def rebuild_tensor(storage, offset, size, stride, requires_grad=False, hooks=None, metadata=None) -> Tensor:
     """``torch._utils._rebuild_tensor_v2``."""
-    return rebuild_tensor_of(storage, offset, size, stride, requires_grad, hooks, storage.dtype, metadata)
+    return rebuild_tensor_of(storage, offset, size, stride, requires_grad, hooks, dtype_of(storage), metadata)
 
 
 def rebuild_tensor_of(storage, offset, size, stride, requires_grad, hooks, of, metadata=None) -> Tensor:
@@ -132,7 +137,7 @@ def get_layout(name: str) -> layout:
 
 def _check_place(storage, offset, size, stride, requires_grad) -> None:
     sizes = tuple(size) if type(size) in (tuple, Size) else None
-    check(type(storage) is TypedStorage and type(requires_grad) is bool, "a tensor")
+    check(type(storage) in (TypedStorage, UntypedStorage) and type(requires_grad) is bool, "a tensor")
     check(integers(sizes) and integers(stride) and len(sizes) == len(stride) and type(offset) is int, "a tensor")
     check(all(abs(v) < 1 << 62 for v in (*sizes, *stride, offset)), "a tensor")
 
@@ -152,7 +157,7 @@ def _first(reading, *args):
 def _tensor(reading, *args):
     check(5 <= len(args) <= 7, "a tensor")
     _check_place(*args[:5])
-    _check_metadata(reading, args[6] if len(args) > 6 else None, args[0].dtype, args[2])
+    _check_metadata(reading, args[6] if len(args) > 6 else None, dtype_of(args[0]), args[2])
     return rebuild_tensor(*args)
 
 

@@ -17,7 +17,8 @@ tt_array *tt_randperm(int dtype, int64_t n, tt_generator *g);
  * where one kernel has drawn and multiplied, bools instead that say where it is not 0. */
 tt_array *tt_dropout(tt_array *a, double keep, double scale, tt_generator *g);
 double tt_rounded(int dtype, double x); /* as the dtype holds it */
-/* Variates of a and b, in float64: float64 and contiguous, of one shape; b: NULL for kinds of one parameter. */
+/* Variates of a and b, of their floating dtype, not below `least`: contiguous, of one shape; b: NULL for kinds of one
+ * parameter. They are computed in float64. */
 int tt_variate_kind(const char *name);
-tt_array *tt_variates(int kind, tt_array *a, tt_array *b, tt_generator *g);
+tt_array *tt_variates(int kind, tt_array *a, tt_array *b, double least, tt_generator *g);
 tt_array *tt_multinomial(tt_array *probabilities, int64_t samples, int replacement, tt_generator *g);

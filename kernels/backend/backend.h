@@ -106,7 +106,7 @@ typedef struct tt_backend {
     bool (*random)(const tt_draw *draw, tt_array *out, int compute, const double *chance);
     bool (*dropout)(const tt_draw *draw, const tt_array *a, tt_array *out, tt_array *kept);
     bool (*multinomial)(const tt_draw *draw, const tt_array *weights, tt_array *out, int64_t rows, int replacement);
-    /* of a and b, float64; b may be NULL. draw->kind: one of scalar/variates.h */
+    /* of a and b, of out's dtype; b may be NULL. draw->kind: one of scalar/variates.h; draw->a: the least result */
     bool (*variates)(const tt_draw *draw, const tt_array *a, const tt_array *b, tt_array *out);
     bool (*permutation)(const tt_draw *draw, tt_array *out);
     bool (*range)(tt_array *out, const tt_range *r);

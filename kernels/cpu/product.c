@@ -1,10 +1,12 @@
-/* Products of matrices: float32 and float64 by OpenBLAS, half types through float32, integers by a loop of our own.
+/* Products of matrices: float32 and float64 by OpenBLAS, half types block by block
+ * (half_product.c), integers by a loop of our own.
  *
  * The library (openblas.c) uses one thread: we cut the result into tiles and give each to one call, on our own pool.
  * The tiles depend on the shape alone, so the bits do not depend on the number of threads, and OpenBLAS's threads do
  * not compete with ours. A transposed operand is passed as it lies. */
 #include "core/jobs.h"
 #include "cpu/cpu.h"
+#include "cpu/half_product.h"
 #include "cpu/openblas.h"
 #include <limits.h>
 #include <string.h>
@@ -20,6 +22,7 @@ typedef struct {
     const tt_product *p;
     int64_t tile_m, tile_n, across, tiles;
     char *c;
+    bool failed; /* out of memory */
 } job;
 
 /* C = A B + beta C modulo 2^bits, for a beta of 0 or 1: one row of A after the other. */
@@ -44,39 +47,48 @@ INTEGER_PRODUCT(64, uint64_t)
 
 /* One tile by one call; gemv and dot where the product is a vector or a number. */
 #define FLOAT_PRODUCT(s, T)                                                                                            \
-    static void product_##s(const job *p, const char *pa, const char *pb, char *pc, int rows, int cols) {              \
+    static void product_##s(const tt_product *p, const char *pa, const char *pb, char *pc, int rows, int cols) {       \
         const T *a = (const T *)pa, *b = (const T *)pb;                                                                \
-        T *c = (T *)pc, alpha = (T)p->p->alpha, beta = (T)p->p->beta;                                                  \
-        int k = (int)p->p->k, lda = (int)p->p->a.ld, ldb = (int)p->p->b.ld;                                            \
-        int step_a = p->p->a.trans ? lda : 1, step_b = p->p->b.trans ? 1 : ldb;                                        \
-        if (p->p->m == 1 && p->p->n == 1) {                                                                            \
+        T *c = (T *)pc, alpha = (T)p->alpha, beta = (T)p->beta;                                                        \
+        int k = (int)p->k, lda = (int)p->a.ld, ldb = (int)p->b.ld;                                                     \
+        int step_a = p->a.trans ? lda : 1, step_b = p->b.trans ? 1 : ldb;                                              \
+        if (p->m == 1 && p->n == 1) {                                                                                  \
             T dot = alpha * tt_blas.s##dot(k, a, step_a, b, step_b);                                                   \
             *c = beta == 0 ? dot : dot + beta * *c;                                                                    \
-        } else if (p->p->n == 1) {                                                                                     \
-            if (p->p->a.trans) tt_blas.s##gemv(ROW_MAJOR, TRANS, k, rows, alpha, a, lda, b, step_b, beta, c, 1);       \
+        } else if (p->n == 1) {                                                                                        \
+            if (p->a.trans) tt_blas.s##gemv(ROW_MAJOR, TRANS, k, rows, alpha, a, lda, b, step_b, beta, c, 1);          \
             else tt_blas.s##gemv(ROW_MAJOR, NO_TRANS, rows, k, alpha, a, lda, b, step_b, beta, c, 1);                  \
-        } else if (p->p->m == 1) {                                                                                     \
-            if (p->p->b.trans) tt_blas.s##gemv(ROW_MAJOR, NO_TRANS, cols, k, alpha, b, ldb, a, step_a, beta, c, 1);    \
+        } else if (p->m == 1) {                                                                                        \
+            if (p->b.trans) tt_blas.s##gemv(ROW_MAJOR, NO_TRANS, cols, k, alpha, b, ldb, a, step_a, beta, c, 1);       \
             else tt_blas.s##gemv(ROW_MAJOR, TRANS, k, cols, alpha, b, ldb, a, step_a, beta, c, 1);                     \
         } else                                                                                                         \
-            tt_blas.s##gemm(ROW_MAJOR, p->p->a.trans ? TRANS : NO_TRANS, p->p->b.trans ? TRANS : NO_TRANS, rows, cols, \
-                            k, alpha, a, lda, b, ldb, beta, c, (int)p->p->n);                                          \
+            tt_blas.s##gemm(ROW_MAJOR, p->a.trans ? TRANS : NO_TRANS, p->b.trans ? TRANS : NO_TRANS, rows, cols, k,    \
+                            alpha, a, lda, b, ldb, beta, c, (int)p->n);                                                \
     }
 FLOAT_PRODUCT(s, float)
 FLOAT_PRODUCT(d, double)
 
 #define COMPLEX_PRODUCT(s, T)                                                                                          \
-    static void product_##s(const job *p, const char *a, const char *b, char *c, int rows, int cols) {                 \
-        T alpha[2] = {(T)p->p->alpha, 0}, beta[2] = {(T)p->p->beta, 0};                                                \
-        tt_blas.s##gemm(ROW_MAJOR, p->p->a.trans ? TRANS : NO_TRANS, p->p->b.trans ? TRANS : NO_TRANS, rows, cols,     \
-                        (int)p->p->k, alpha, a, (int)p->p->a.ld, b, (int)p->p->b.ld, beta, c, (int)p->p->n);           \
+    static void product_##s(const tt_product *p, const char *a, const char *b, char *c, int rows, int cols) {          \
+        T alpha[2] = {(T)p->alpha, 0}, beta[2] = {(T)p->beta, 0};                                                      \
+        tt_blas.s##gemm(ROW_MAJOR, p->a.trans ? TRANS : NO_TRANS, p->b.trans ? TRANS : NO_TRANS, rows, cols,           \
+                        (int)p->k, alpha, a, (int)p->a.ld, b, (int)p->b.ld, beta, c, (int)p->n);                       \
     }
 COMPLEX_PRODUCT(c, float)
 COMPLEX_PRODUCT(z, double)
 
+void tt_float_product(const tt_product *p, const char *a, const char *b, char *c, int rows, int cols) {
+    product_s(p, a, b, c, rows, cols);
+}
+
 static void run_tiles(void *context, int64_t begin, int64_t end) {
-    const job *p = context;
+    job *p = context;
     int size = tt_itemsizes[p->p->dtype];
+    void *memory = NULL;
+    if (tt_is_half(p->p->dtype) && !(memory = tt_scratch(tt_half_memory()))) {
+        __atomic_store_n(&p->failed, true, __ATOMIC_RELAXED);
+        return;
+    }
     for (int64_t item = begin; item < end; item++) {
         int64_t stack = item / p->tiles, tile = item % p->tiles;
         int64_t i = tile / p->across * p->tile_m, j = tile % p->across * p->tile_n;
@@ -90,15 +102,17 @@ static void run_tiles(void *context, int64_t begin, int64_t end) {
             b += stack % p->p->batch[d] * p->p->b.steps[d] * size;
             stack /= p->p->batch[d];
         }
-        if (p->p->dtype == TT_F32) product_s(p, a, b, c, (int)rows, (int)cols);
-        else if (p->p->dtype == TT_F64) product_d(p, a, b, c, (int)rows, (int)cols);
-        else if (p->p->dtype == TT_C64) product_c(p, a, b, c, (int)rows, (int)cols);
-        else if (p->p->dtype == TT_C128) product_z(p, a, b, c, (int)rows, (int)cols);
+        if (memory) tt_half_product(p->p, a, b, c, rows, cols, memory);
+        else if (p->p->dtype == TT_F32) product_s(p->p, a, b, c, (int)rows, (int)cols);
+        else if (p->p->dtype == TT_F64) product_d(p->p, a, b, c, (int)rows, (int)cols);
+        else if (p->p->dtype == TT_C64) product_c(p->p, a, b, c, (int)rows, (int)cols);
+        else if (p->p->dtype == TT_C128) product_z(p->p, a, b, c, (int)rows, (int)cols);
         else if (size == 1) product_8(p, a, b, c, rows, cols);
         else if (size == 2) product_16(p, a, b, c, rows, cols);
         else if (size == 4) product_32(p, a, b, c, rows, cols);
         else product_64(p, a, b, c, rows, cols);
     }
+    tt_scratch_free(memory);
 }
 
 static int64_t pieces(int64_t n, int64_t tile) { return (n + tile - 1) / tile; }
@@ -180,7 +194,7 @@ static bool may_be_shared(const tt_product *p) {
 }
 
 bool tt_cpu_product(tt_product *p, tt_array *out, const tt_array *a, const tt_array *b, tt_array *bias) {
-    p->dtype = tt_compute_dtype(a->dtype);
+    p->dtype = tt_is_half(a->dtype) ? a->dtype : tt_compute_dtype(a->dtype);
     bool is_float = !tt_is_integral(p->dtype), ok = false;
     int claimed = 0, threads = may_be_shared(p) ? tt_get_num_threads() : 1;
     tt_array *wide = p->dtype == out->dtype ? out : tt_empty(p->dtype, out->ndim, out->shape);
@@ -190,14 +204,20 @@ bool tt_cpu_product(tt_product *p, tt_array *out, const tt_array *a, const tt_ar
         int64_t parts = out->numel * (tt_is_complex(p->dtype) ? 2 : 1);
         if (tt_real_dtype(p->dtype) == TT_F32) scale_f32((float *)wide->data, parts, (float)p->beta);
         else if (tt_real_dtype(p->dtype) == TT_F64) scale_f64((double *)wide->data, parts, p->beta);
-    } else if (out->numel) {
+    }
+    if (out->numel && (p->k || tt_is_half(p->dtype))) {
         if (is_float && !(threads = tt_blas_enter(threads, &claimed))) goto end;
         if (p->nbatch && p->may_fold) tt_product_fold_batch(p);
         if (p->m > INT_MAX) goto end;
         if (!tt_product_prepare(p, &p->a, a, !is_float, false)) goto end;
         if (!tt_product_prepare(p, &p->b, b, !is_float, false)) goto end;
         job j = {.p = p, .c = wide->data};
-        if (!p->asynchronous || threads == 1 || !put_off(&j, out, a, b)) run(&j, threads);
+        bool may_wait = p->asynchronous && !tt_is_half(p->dtype); /* its failure could not be told */
+        if (!may_wait || threads == 1 || !put_off(&j, out, a, b)) run(&j, threads);
+        if (j.failed) {
+            tt_fail(TT_OUT_OF_MEMORY, "out of memory for the blocks of a product of %s", tt_dtype_names[p->dtype]);
+            goto end;
+        }
     }
     ok = wide == out || tt_copy_now(out, wide) == 0;
 end:

@@ -1,7 +1,21 @@
 /* Joining arrays: one allocation, then a copy into the view where each of them goes. */
 #include "backend/backend.h"
 #include "api/join.h"
+#include "ops/layout.h"
 
+/* The device's kernel, of images whose channels lie closest together: as it would join (batch, *spatial, channels). */
+static int join_last(tt_array *out, int n, tt_array **in, int dim) {
+    tt_array **views = tt_scratch((n + 1) * (int64_t)sizeof *views);
+    int made = 0, joined = -1;
+    while (views && made <= n && (views[made] = tt_channels_last(made ? in[made - 1] : out))) made++;
+    if (made > n)
+        joined = tt_here()->join(views[0], n, views + 1, dim == 0 ? 0 : dim == 1 ? out->ndim - 1 : dim - 1, 0);
+    while (made > 0) tt_free(views[--made]);
+    if (views) tt_scratch_free(views);
+    return joined;
+}
+
+/* The result of cat lies as its operands do, where all are images in channels_last. */
 tt_array *tt_join(int n, tt_array **in, int dim, int dtype, int stack) {
     const char *op = stack ? "stack" : "cat";
     char want[TT_SHAPE_TEXT], have[TT_SHAPE_TEXT];
@@ -37,9 +51,12 @@ tt_array *tt_join(int n, tt_array **in, int dim, int dtype, int stack) {
     bool by_one_kernel = tt_here()->join; /* for all: they must be there */
     for (int k = 0; by_one_kernel && k < n; k++)
         if (!tt_ready(in[k])) return tt_decline();
-    tt_array *out = tt_empty(dtype, ndim, shape);
+    bool last = !stack && ndim >= 4 && ndim <= 5;
+    for (int k = 0; last && k < n; k++) last = tt_channels_are_last(in[k], ndim - 2);
+    tt_array *out = last ? tt_spatial(&(tt_array){.ndim = ndim, .shape = shape}, dtype, ndim - 2, shape + 2, true)
+                         : tt_empty(dtype, ndim, shape);
     if (!out) return NULL;
-    int joined = by_one_kernel ? tt_here()->join(out, n, in, dim, stack) : 0;
+    int joined = !by_one_kernel ? 0 : last ? join_last(out, n, in, dim) : tt_here()->join(out, n, in, dim, stack);
     if (joined > 0) return out;
     if (joined < 0) {
         tt_free(out);

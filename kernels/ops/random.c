@@ -103,17 +103,19 @@ int tt_variate_kind(const char *name) {
 }
 
 static bool are_parameters(tt_array *a, tt_array *like) {
-    return tt_ready(a) && a->dtype == TT_F64 && a->flags & TT_FLAG_CONTIGUOUS && tt_same_shape(a, like);
+    return tt_ready(a) && tt_is_floating(a->dtype) && a->dtype == like->dtype && a->flags & TT_FLAG_CONTIGUOUS &&
+           tt_same_shape(a, like);
 }
 
-tt_array *tt_variates(int kind, tt_array *a, tt_array *b, tt_generator *g) {
+tt_array *tt_variates(int kind, tt_array *a, tt_array *b, double least, tt_generator *g) {
     TT_ON_DEVICE(NULL, "random variates", b ? 2 : 1, ((tt_array *[]){a, b}));
     if (!are_parameters(a, a) || (b && !are_parameters(b, a)) || kind < 0 || kind >= TT_NUM_VARIATE_KINDS)
         return tt_decline();
-    tt_array *out = tt_empty(TT_F64, a->ndim, a->shape);
+    tt_array *out = tt_empty(a->dtype, a->ndim, a->shape);
     if (!out) return NULL;
     tt_draw draw = next_draw(g);
     draw.kind = kind;
+    draw.a = least;
     if (TT_WORK("random variates", variates, &draw, a, b, out)) return out;
     tt_free(out);
     return NULL;

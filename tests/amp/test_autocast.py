@@ -271,3 +271,35 @@ assert tt.matmul.__code__ is not before
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tt.autocast("cpu")
+
+
+SWITCHES = """
+m.set_autocast_enabled("cpu", True); say(m.is_autocast_enabled("cpu"), (a @ a).dtype)
+m.set_autocast_dtype("cpu", m.float16); say((a @ a).dtype, m.get_autocast_dtype("cpu"))
+with m.autocast("cpu", enabled=False): say((a @ a).dtype, m.is_autocast_enabled("cpu"))
+with m.autocast("cpu", dtype=m.bfloat16): m.set_autocast_enabled("cpu", False); say((a @ a).dtype)
+say((a @ a).dtype)
+m.set_autocast_enabled("cpu", False); say((a @ a).dtype, m.is_autocast_enabled("cpu"))
+say(m.is_autocast_cpu_enabled(), m.get_autocast_cpu_dtype(), m.get_autocast_gpu_dtype())
+m.set_autocast_cpu_dtype(m.bfloat16); m.set_autocast_cpu_enabled(True); say((a @ a).dtype)
+m.set_autocast_cpu_enabled(False)
+m.set_autocast_gpu_dtype(m.bfloat16); say(m.get_autocast_dtype("cuda")); m.set_autocast_gpu_dtype(m.float16)
+say(m.autocast_increment_nesting(), m.autocast_increment_nesting(), m.autocast_decrement_nesting())
+say(m.autocast_decrement_nesting())
+m.clear_autocast_cache()
+"""
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_switches():
+    said = []
+    for m in (tt, torch):
+        words = []
+        exec(SWITCHES, {"m": m, "a": m.ones(2, 2), "say": lambda *values, words=words: words.extend(values)})
+        said.append([str(word).rpartition(".")[2] for word in words])
+    assert said[0] == said[1]
+    for m in (tt, torch):
+        with pytest.warns(DeprecationWarning):
+            m.is_autocast_cpu_enabled()
+        with pytest.raises((TypeError, RuntimeError)):
+            m.set_autocast_enabled("cpu", 3)

@@ -121,7 +121,7 @@ def thrice(x):
 
 tell(twice(T([1.0])), thrice(T([1.0])), torch.jit.is_scripting(), torch.compiler.is_compiling())
 tell(torch.jit.annotate(int, 3), torch.fx.wrap("len"), torch.onnx.is_in_onnx_export(), torch.accelerator.is_available())
-tell(dist.is_available(), dist.is_initialized(), error_of(dist.get_rank))
+tell(dist.is_initialized(), error_of(dist.get_rank))
 store = dist.HashStore()
 dist.init_process_group("gloo", store=store, rank=0, world_size=1)
 x, out = T([1.0, 2.0]), [torch.zeros(2)]
@@ -158,3 +158,56 @@ tell(list(fast.state_dict())[:1], torch.equal(fast(torch.ones(2, 2)), model(torc
 tell(torch.compile(lambda v: v + 1, backend="eager")(T([1.0])), isinstance(fast, nn.Module))
 again = pickle.loads(pickle.dumps(model))
 tell(torch.equal(again[0].weight, model[0].weight), type(again).__name__)
+
+
+# An operator of the program's own, and what subclasses of layers do.
+@torch.library.custom_op("program::cube", mutates_args=())
+def cube(x: torch.Tensor, scale: float = 1.0) -> torch.Tensor:
+    return x**3 * scale
+
+
+cube.register_fake(lambda x, scale=1.0: torch.empty_like(x))
+torch.library.register_autograd(
+    "program::cube",
+    lambda ctx, grad: (grad * 3 * ctx.saved_tensors[0] ** 2 * ctx.scale, None),
+    setup_context=lambda ctx, inputs, output: (ctx.save_for_backward(inputs[0]), setattr(ctx, "scale", inputs[1])),
+)
+x = T([2.0], requires_grad=True)
+torch.ops.program.cube(x).backward()
+tell(x.grad, cube(T([3.0]), 2.0), hasattr(torch.ops.program, "nothing"))
+
+
+class Mine(nn.Linear):
+    def to(self, device):
+        return self.cpu() if device == "cpu" else super().to(device)
+
+
+tell(type(Mine(2, 2).to("cpu")).__name__, type(Mine(2, 2).float().double()).__name__)
+lstm, x = nn.LSTM(2, 3), torch.ones(4, 1, 2)
+expected = lstm(x)[0]
+lstm._flat_weights = [w * 1 for w in lstm._flat_weights]
+tell(torch.equal(lstm(x)[0], expected), lstm(x)[0].requires_grad)
+lstm._flat_weights = [w * 0 for w in lstm._flat_weights]
+tell(lstm(x)[0].abs().sum().item())
+lstm._flat_weights = list(lstm.parameters())
+tell(torch.equal(lstm(x)[0], expected))
+tell((torch.eye(2) + torch.sparse_coo_tensor([[0], [1]], [3], (2, 2))).tolist())
+tell(nn.Linear(2, 2).to("cpu").share_memory().weight.is_shared(), torch.finfo(torch.float8_e4m3fn).max)
+tell(torch.device("meta"), torch.device("mps:0").type, torch.device("cpu") == torch.device("meta"))
+
+# Sparse tensors in the older way, and numbers from old files.
+places = T([[0, 1], [1, 0]])
+for sparse in (torch.sparse.FloatTensor(places, T([1.0, 2.0]), torch.Size([2, 3])), torch.sparse.DoubleTensor(2, 3)):
+    tell(sparse.to_dense(), sparse.mT.to_dense(), torch.dsmm(sparse, torch.ones(3, 1, dtype=sparse.dtype)))
+
+
+class Scalar(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.k = nn.Parameter(T(1.0))
+
+
+tell(
+    Scalar().load_state_dict({"k": T([2.0])}),
+    error_of(lambda: Scalar().load_state_dict({"k": torch.ones(2)})) != "no error",
+)

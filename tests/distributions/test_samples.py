@@ -1,7 +1,6 @@
 """Samples follow their distribution, and their derivatives are those of the samples."""
 
 import math
-import warnings
 
 import numpy as np
 import pytest
@@ -9,7 +8,9 @@ import tinytorch as tt
 
 from distributions.families import CASES, numbers
 
-warnings.filterwarnings("ignore", message="Low df values")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Low df values", "ignore:Singular sample", "ignore:invalid value", "ignore:overflow"
+)
 N = 4000
 D = tt.distributions
 
@@ -217,3 +218,19 @@ def test_small_shapes():
     assert (tt._standard_gamma(tt.full((100,), 1e-4)) >= least).all()
     x = D.Beta(tt.tensor(1e-3), tt.tensor(1e-3)).sample((1000,))
     assert abs((x > 0.5).float().mean() - 0.5) < 0.06 and ((x < 1e-3) | (x > 0.999)).float().mean() > 0.97
+
+
+def test_fused_gradients():
+    """Of samples that are drawn by rejection, to the bit of eager mode's."""
+
+    def run():
+        tt.manual_seed(12)
+        c = tt.linspace(0.1, 9.0, 300).reshape(100, 3).requires_grad_()
+        drawn = D.Dirichlet(c).rsample() * 2 + D.Gamma(c, 1.0).rsample()
+        return [numbers(drawn), numbers(tt.autograd.grad((drawn * drawn).sum(), c)[0])]
+
+    eager = run()
+    with tt.fuse():
+        fused = run()
+    for a, b in zip(eager, fused):
+        np.testing.assert_array_equal(a, b)

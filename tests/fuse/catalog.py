@@ -93,7 +93,7 @@ TERNARY = {
 }
 # What other operators are computed by: derivatives, losses without one, and the power 3.
 HIDDEN = {"cube", "masked_scale", "smooth_l1_between", "huber_between"} | {
-    op.name for op in ELEMENTWISE if op.name.endswith(("_backward", "_slope"))
+    op.name for op in ELEMENTWISE if op.name.endswith(("_backward", "_slope", "_grad"))
 }
 
 CASTS = (

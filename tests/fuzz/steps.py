@@ -1,5 +1,7 @@
 """Steps of training that other fuzzers break off: each returns numbers that tell whether it did its work."""
 
+import io
+
 import tinytorch as tt
 from tinytorch import nn, optim
 from tinytorch.nn import functional as F
@@ -119,6 +121,18 @@ def scattered():
     return [loss.item(), *x.grad.flatten().tolist()]
 
 
+def files():
+    """A file that is written and read: a state dict, tensors on one storage, sparse ones, attributes."""
+    f, x = io.BytesIO(), data(6, 5)
+    x.note = {"a": x[1:3].requires_grad_()}
+    tt.save({"net": network().state_dict(), "x": [x, x[2:4].t()], "sparse": x.to_sparse(), "p": nn.Parameter(x)}, f)
+    f.seek(0)
+    got = tt.load(f)
+    got["x"][0].mul_(2)
+    found = [*got["net"].values(), *got["x"], got["x"][0].note["a"], got["sparse"].to_dense(), got["p"]]
+    return [t.sum().item() for t in found]
+
+
 def plain():
     """Operators with a fast path in C, of which another is the general one."""
     a, b = PLAIN
@@ -128,5 +142,5 @@ def plain():
 PLAIN = data(90, 90), data(90, 90) + 1
 
 
-STEPS = {f.__name__: f for f in (train, fused, second, several, layers, algebra, scattered)}
+STEPS = {f.__name__: f for f in (train, fused, second, several, layers, algebra, scattered, files)}
 EVERY = STEPS | {"plain": plain}

@@ -1,14 +1,14 @@
 """Distributions on devices: samples lie there, and densities and their gradients are the CPU's."""
 
-import warnings
-
 import numpy as np
 import pytest
 import tinytorch as tt
 
 from distributions.families import CASES, numbers
 
-warnings.filterwarnings("ignore", message="Low df values")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Low df values", "ignore:Singular sample", "ignore:invalid value", "ignore:overflow"
+)
 
 
 SOME = {

@@ -15,6 +15,7 @@ def told(gpu, monkeypatch):
     """Which launches Python was told of, and was told of again."""
     firsts, agains = [], []
     work = dict(runtime.WORK)
+    monkeypatch.setattr(runtime, "_keep_handles", lambda *_: None)
 
     def launch(*args):
         firsts.append(args)

@@ -117,6 +117,9 @@ def test_variates(gpu):
     for here, there in zip(draw("cpu"), draw("cuda")):
         assert np.isclose(there, here, rtol=1e-9).mean() > 0.99
     assert tt.poisson(tt.tensor([-1.0], device="cuda")).isnan().item()
+    for dtype in (tt.float32, tt.float16, tt.bfloat16):
+        check(lambda device, dtype=dtype: tt.poisson(tt.full((700,), 3.5, dtype=dtype, device=device)))
+    assert tt._standard_gamma(tt.full((50,), 1e-4, device="cuda")).min().item() >= tt.finfo(tt.float32).tiny
 
 
 @pytest.mark.parametrize(

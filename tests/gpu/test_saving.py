@@ -152,3 +152,9 @@ def test_states_of_generators_are_of_the_cpu():
     assert not state.is_cuda
     with pytest.raises(TypeError, match="expected a state on the CPU, got one on cuda:0"):
         tt.cuda.set_rng_state(state.cuda(0), 0)
+
+
+def test_cuda_is_the_current_device():
+    content = written(tt.arange(3.0))
+    with tt.cuda.device(tt.cuda.device_count() - 1):
+        assert read(content, "cuda").device.index == tt.cuda.device_count() - 1

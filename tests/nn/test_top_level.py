@@ -27,6 +27,15 @@ threshold_(x.clone(), 0.1, 20); celu_(x.clone(), 0.5); selu_(x.clone()); rrelu(x
 rrelu_(x.clone(), 0.1, 0.3, False); alpha_dropout(x, 0.5, False); alpha_dropout(x, 1.0, True)
 dropout_(x.clone(), 1.0, True); dropout_(x.clone(), 0.5, False); alpha_dropout_(x.clone(), 1.0, True)
 feature_alpha_dropout_(x.clone(), 1.0, True); feature_alpha_dropout(x, 0.5, False); kl_div(x, y, "mean")
+grid_sampler_2d(x[None], x[:, :, :2][None], 0, 0, True); grid_sampler_2d(x, x, 0, 0, True)
+grid_sampler_3d(x[None, None], x[None, None, :, :, :3], 0, 1, False); grid_sampler_3d(x[None], x[None], 0, 0, True)
+conv_tbc(x, x.permute(0, 2, 1), b); conv_tbc(x, x.permute(0, 2, 1), b, 2); conv_tbc(x, x, b); conv_tbc(x, w, b)
+conv_tbc(x, x.permute(0, 2, 1), b[:2], pad=1); embedding_renorm_(x[0].clone(), i, 0.3, 2.0)
+embedding_renorm_(x[1].clone(), i, 0.3, 1.0); feature_dropout(x, 1.0, True); feature_dropout(x, 0.5, False)
+feature_dropout(x, 0.0, True); feature_dropout_(x.clone(), 1.0, True); feature_dropout_(x.clone(), 0.5, False)
+feature_dropout(w, 0.5, True); vander(w); vander(w, 5); vander(w, 2, True); vander(w, N=0); vander(w, 1); vander(x)
+vander(w, -1); vander(i); vander(w > 1, 4); vander(w.half(), 3, increasing=True); vander(w.int()); detach_(x.clone())
+addmv_(b.clone(), x[0], x[0, 0]); addmv_(b.clone(), x[0], x[0, 0], beta=2, alpha=0.5); addmv_(b, x[0], w)
 hinge_embedding_loss(x, s, 1.0, "sum"); grid_sampler(x[None], x[:, :, :2][None], "bilinear", 0, True)
 """
 CASES = [case.strip() for line in EXPRESSIONS.strip().splitlines() for case in line.split(";")]
@@ -53,3 +62,9 @@ def test_expression(case, torch):
         assert ours == theirs
     else:
         assert_same(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_dropped_channels():
+    y = tinytorch.feature_dropout(tinytorch.ones(40, 50, 3), 0.25, True)
+    assert bool(((y == 0) | (y == tinytorch.tensor(4 / 3))).all()) and bool((y == y[..., :1]).all())
+    assert 0.7 < float((y > 0).float().mean()) < 0.8

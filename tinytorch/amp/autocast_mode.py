@@ -162,6 +162,17 @@ def _cast(value, to: dtype, chosen: set, state: State):
     return kept[2]
 
 
+def switched(outside: Mode | None, device: str, to: dtype | None, cache: bool) -> Mode | None:
+    """The mode with autocast to this dtype for the kind of device, or with none."""
+    state = (outside or DEFAULT).autocast
+    dtypes = {} if state is None else dict(state.dtypes)
+    dtypes.pop(device, None)
+    if to is not None:
+        dtypes[device] = to
+    copies = (state.copies if state is not None and state.copies is not None else {}) if cache else None
+    return (outside or DEFAULT).changed(autocast=State(dtypes, copies) if dtypes else None)
+
+
 class autocast(ModeContext):
     """A context, and a decorator, in which operators that gain from it run in a half type, and those that need it in
     float32. Follows ``torch.autocast``.
@@ -195,13 +206,7 @@ class autocast(ModeContext):
             install()
 
     def inside(self, outside):
-        state = (outside or DEFAULT).autocast
-        dtypes = {} if state is None else dict(state.dtypes)
-        dtypes.pop(self.device, None)
-        if self._enabled:
-            dtypes[self.device] = self.fast_dtype
-        copies = (state.copies if state is not None and state.copies is not None else {}) if self._cache else None
-        return (outside or DEFAULT).changed(autocast=State(dtypes, copies) if dtypes else None)
+        return switched(outside, self.device, self.fast_dtype if self._enabled else None, self._cache)
 
     def clone(self):
         return self
@@ -251,9 +256,13 @@ def get_autocast_dtype(device_type: str) -> dtype:
 
 
 def set_autocast_dtype(device_type: str, dtype: dtype) -> None:
-    """The dtype of contexts that name none. Follows ``torch.set_autocast_dtype``."""
+    """The dtype of contexts that name none, and of the one that this thread is in. Follows
+    ``torch.set_autocast_dtype``."""
     check_device(device_type)
     _defaults[device_type] = dtype
+    state = current().autocast
+    if state is not None and device_type in state.dtypes:
+        state.dtypes[device_type] = dtype
 
 
 def is_autocast_cache_enabled() -> bool:

@@ -148,6 +148,7 @@ def fill() -> None:
     """Puts tinytorch's names into ``torch``, and the further names of stand_ins/ where they belong."""
     torch.__dict__.update({name: value for name, value in vars(tinytorch).items() if name in tinytorch.__all__})
     add(torch, stand_ins)
+    torch.finfo, torch.iinfo = stand_ins.finfo, stand_ins.iinfo
     for module in pkgutil.walk_packages(stand_ins.__path__, stand_ins.__name__ + "."):
         rest = module.name.removeprefix(stand_ins.__name__ + ".")
         addition, own = importlib.import_module(module.name), shown(rest)
@@ -159,6 +160,7 @@ def fill() -> None:
             setattr(above, name, addition)
     torch.__version__ = torch.torch_version.TorchVersion(VERSION)
     torch.torch = torch
+    tinytorch.Tensor._cdata = property(id, doc="A number of this tensor's own.")
     explain_missing(torch, "torch", find)
     explain_below("torch", tinytorch)
 

@@ -1,7 +1,7 @@
 """Modules, parameters, losses, initial values. Follows ``torch.nn``."""
 
 from ..ops.linear_cross_entropy import LinearCrossEntropyOptions
-from . import attention, functional, grad, init, top_level, utils  # noqa: F401 (top_level declares)
+from . import attention, functional, grad, init, top_level, top_level_kernels, utils  # noqa: F401 (they declare)
 from .activation import (
     CELU,
     ELU,

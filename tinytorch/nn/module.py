@@ -429,27 +429,28 @@ class Module(HookMethods, StateMethods):
 
     def float(self):
         """Floating-point parameters and buffers as float32. Returns this module."""
-        return self.to(float32)
+        # Not self.to: a subclass may define it by these.
+        return Module.to(self, float32)
 
     def double(self):
         """Floating-point parameters and buffers as float64. Returns this module."""
-        return self.to(float64)
+        return Module.to(self, float64)
 
     def half(self):
         """Floating-point parameters and buffers as float16. Returns this module."""
-        return self.to(float16)
+        return Module.to(self, float16)
 
     def bfloat16(self):
         """Floating-point parameters and buffers as bfloat16. Returns this module."""
-        return self.to(bfloat16)
+        return Module.to(self, bfloat16)
 
     def cpu(self):
         """On the CPU. Returns this module."""
-        return self.to("cpu")
+        return Module.to(self, "cpu")
 
     def cuda(self, device=None):
         """On a CUDA device (the current one). Returns this module. RuntimeError for another kind of device."""
-        return self.to(CUDA if device is None else cuda_device(device))
+        return Module.to(self, CUDA if device is None else cuda_device(device))
 
     # As text.
 

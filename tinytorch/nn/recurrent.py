@@ -102,7 +102,13 @@ class RNNBase(Module):
 
     @property
     def _flat_weights(self) -> list[Tensor]:
-        return [getattr(self, name) for name in self._flat_weights_names]
+        own = self.__dict__.get("_own_weights") or {}
+        return [own[name] if name in own else getattr(self, name) for name in self._flat_weights_names]
+
+    @_flat_weights.setter
+    def _flat_weights(self, weights: list[Tensor]) -> None:
+        named = zip(self._flat_weights_names, weights)
+        self.__dict__["_own_weights"] = {name: w for name, w in named if w is not getattr(self, name, None)}
 
     @property
     def all_weights(self) -> list[list[Tensor]]:

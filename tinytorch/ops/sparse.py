@@ -78,6 +78,7 @@ class SparseTensor(Tensor):
     is_leaf = property(lambda self: self._entries.is_leaf)
     grad_fn = property(lambda self: self._entries.grad_fn)
     T = property(lambda self: RULES["transpose"](self, 0, 1))
+    mT = property(lambda self: RULES["transpose"](self, -2, -1))
     requires_grad = property(
         lambda self: self._entries.requires_grad, lambda self, flag: self._entries.requires_grad_(flag)
     )

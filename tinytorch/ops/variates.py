@@ -3,6 +3,8 @@ derivatives by their parameters, and counts."""
 
 from __future__ import annotations
 
+import math
+
 from ..autograd.formulas import not_implemented
 from ..backends.cpu import ffi, lib
 from ..dtypes import FLOATING, finfo, float64
@@ -18,11 +20,11 @@ _GAMMA, _LOG_GAMMA, _POISSON, _BINOMIAL = (
 )
 
 
-def _draw(op: str, kind: int, generator, a: Tensor, b: Tensor | None = None) -> Tensor:
-    """float64 variates of the parameters, which have one shape."""
+def _draw(op: str, kind: int, generator, a: Tensor, b: Tensor | None = None, least: float = -math.inf) -> Tensor:
+    """Variates of the parameters, which have one shape and dtype; not below ``least``."""
     own = pointer(generator, op, a._h.storage.device)
-    a, b = (None if x is None else x.detach().to(float64).contiguous() for x in (a, b))
-    return finish(attempted.tt_variates(kind, a._h, NULL if b is None else b._h, own), op)
+    a, b = (None if x is None else x.detach().contiguous() for x in (a, b))
+    return finish(attempted.tt_variates(kind, a._h, NULL if b is None else b._h, least, own), op)
 
 
 def _check_floating(op: str, *tensors: Tensor) -> None:
@@ -67,8 +69,7 @@ def _dirichlet_grad(x, alpha, total):
 
 @primitive(title="StandardGammaBackward0", input=lambda g, input, out: g * _gamma_slope(input, out))
 def _gamma(input, generator):
-    drawn = _draw("_standard_gamma", _GAMMA, generator, input)
-    return drawn.clamp_(min=finfo(input.dtype).tiny).to(input.dtype)
+    return _draw("_standard_gamma", _GAMMA, generator, input, least=finfo(input.dtype).tiny)
 
 
 def _standard_gamma(input, generator=None):
@@ -86,7 +87,7 @@ def _dirichlet_formula(g, input, out):
 @primitive(title="DirichletBackward0", input=_dirichlet_formula)
 def _dirichlet(input, generator):
     # Gamma variates over their sum; by their logarithms, since those of small shapes are below all floats.
-    drawn = _draw("_sample_dirichlet", _LOG_GAMMA, generator, input).softmax(-1)
+    drawn = _draw("_sample_dirichlet", _LOG_GAMMA, generator, input.detach().to(float64)).softmax(-1)
     return drawn.clamp_(min=finfo(input.dtype).tiny).to(input.dtype)
 
 
@@ -108,7 +109,7 @@ def _no_gradient(g):
 def _poisson(input, generator):
     if input.is_cpu and not bool((input.detach() >= 0).all()):
         raise RuntimeError("poisson: invalid Poisson rate, expected rate to be non-negative")
-    return _draw("poisson", _POISSON, generator, input).to(input.dtype)
+    return _draw("poisson", _POISSON, generator, input)
 
 
 @function(pure=False)
@@ -147,4 +148,4 @@ def binomial(count: Tensor, prob: Tensor, generator=None):
     if count.dtype is not prob.dtype:
         raise RuntimeError(f"binomial: found prob of dtype {prob.dtype!r}, expected {count.dtype!r}")
     shape = broadcast_shapes(count.shape, prob.shape)
-    return _draw("binomial", _BINOMIAL, generator, count.expand(shape), prob.expand(shape)).to(count.dtype)
+    return _draw("binomial", _BINOMIAL, generator, count.expand(shape), prob.expand(shape))

@@ -55,8 +55,9 @@ typedef struct {
 typedef struct {
     tt_stream from;
     int64_t numel;
-    const double *a, *b;           /* b: NULL for kinds of one parameter */
-    double *out;
+    const char *a, *b;             /* b: NULL for kinds of one parameter */
+    char *out;
+    double least;
 } tt_variates_args;
 
 typedef struct {

@@ -69,11 +69,12 @@ bool tt_cuda_range(tt_array *out, const tt_range *r) {
 bool tt_cuda_variates(const tt_draw *d, const tt_array *a, const tt_array *b, tt_array *out) {
     tt_variates_args p = {.from = {d->seed, d->draw, d->place},
                           .numel = out->numel,
-                          .a = (const double *)a->data,
-                          .b = b ? (const double *)b->data : NULL,
-                          .out = (double *)out->data};
+                          .a = a->data,
+                          .b = b ? b->data : NULL,
+                          .out = out->data,
+                          .least = d->a};
     if (!p.numel) return true;
-    return TT_LAUNCH(tt_key(TT_FAMILY_variates, d->kind, 0, 0, 0, 0, 0, 0),
+    return TT_LAUNCH(tt_key(TT_FAMILY_variates, d->kind, 0, out->dtype, 0, 0, 0, 0),
                      (p.numel + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS, 1, TT_CUDA_THREADS, 0, p);
 }
 

@@ -8,13 +8,14 @@ is not there, does what one process on one device would do, or refuses.
 from __future__ import annotations
 
 import builtins
-import functools
 
 import tinytorch
 from tinytorch.autograd import set_detect_anomaly
 
 from .compile import compile as compile
 from .dtypes import ABSENT
+from .dtypes import finfo as finfo
+from .dtypes import iinfo as iinfo
 from .foreach import FOREACH
 
 globals().update(ABSENT)
@@ -85,18 +86,6 @@ def _shape_as_tensor(t):
     return tinytorch.tensor(t.shape, dtype=tinytorch.int64)
 
 
-def _autocast(of: str, set_it: builtins.bool, what: str):
-    function = getattr(tinytorch, f"{'set' if set_it else 'is' if what == 'enabled' else 'get'}_autocast_{what}")
-    return functools.partial(function, of)
-
-
-is_autocast_cpu_enabled = _autocast("cpu", False, "enabled")
-get_autocast_cpu_dtype = _autocast("cpu", False, "dtype")
-get_autocast_gpu_dtype = _autocast("cuda", False, "dtype")
-set_autocast_cpu_dtype = _autocast("cpu", True, "dtype")
-set_autocast_gpu_dtype = _autocast("cuda", True, "dtype")
-
-
 def get_num_interop_threads() -> builtins.int:
     """1: operators run one after the other."""
     return 1
@@ -147,10 +136,15 @@ def vander(x, N=None, increasing=False):
     return out if increasing else out.flip(-1)
 
 
+def dsmm(input, mat2):
+    """A sparse matrix times a dense one."""
+    return tinytorch.sparse.mm(input, mat2)
+
+
 has_lapack = has_openmp = has_mkl = has_spectral = True
 
 _OWN = {
-    "annotations", "builtins", "functools", "tinytorch", "_autocast", "_checker", "ABSENT", "FOREACH", "dtypes",
+    "annotations", "builtins", "tinytorch", "_checker", "ABSENT", "FOREACH", "dtypes",
     "foreach",
 }  # fmt: skip
 __all__ = [name for name in globals() if name not in _OWN and not name.startswith("__")]

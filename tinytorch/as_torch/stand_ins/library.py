@@ -1,13 +1,16 @@
-"""``torch.library``: an operator of the program's own is the function it is."""
+"""``torch.library``: an operator of the program's own is the function it is, with the derivative it is given."""
 
 from __future__ import annotations
+
+import inspect
+
+from tinytorch.autograd import Function
 
 __all__ = [
     "CustomOpDef",
     "Library",
     "custom_op",
     "define",
-    "fallthrough_kernel",
     "impl",
     "impl_abstract",
     "register_autograd",
@@ -17,26 +20,40 @@ __all__ = [
 
 
 class CustomOpDef:
-    """A function as an operator. ``register_fake`` changes nothing: shapes are found by computing;
-    ``register_autograd`` refuses."""
+    """A function as an operator. ``register_fake`` changes nothing: shapes are found by computing."""
+
+    known: dict[str, CustomOpDef] = {}  # by name
 
     def __init__(self, name: str, fn):
-        self._qualname, self._init_fn = name, fn
+        self._qualname, self._init_fn, self._recorded = name, fn, None
+        self.known[name] = self
 
     def __call__(self, *args, **kwargs):
-        return self._init_fn(*args, **kwargs)
+        if self._recorded is None:
+            return self._init_fn(*args, **kwargs)
+        bound = inspect.signature(self._init_fn).bind(*args, **kwargs)
+        bound.apply_defaults()
+        return self._recorded.apply(*bound.args, **bound.kwargs)
 
     def register_fake(self, fn, /):
         """``fn`` itself."""
         return fn
 
     def register_kernel(self, device_types, fn=None, /):
-        """NotImplementedError: the function is that of every device."""
-        raise NotImplementedError("library: kernels of single devices cannot be registered with tinytorch")
+        """``fn`` becomes the operator, for all devices. A decorator without ``fn``."""
+        if fn is None:
+            return lambda f: self.register_kernel(device_types, f)
+        self._init_fn = fn
+        return fn
 
     def register_autograd(self, backward, /, *, setup_context=None) -> None:
-        """NotImplementedError: an autograd.Function has a derivative of its own."""
-        raise NotImplementedError("library.register_autograd: tinytorch has autograd.Function for derivatives")
+        """Makes ``backward(ctx, *grads)`` its derivative; ``setup_context(ctx, inputs, output)`` keeps things."""
+        members = {
+            "forward": staticmethod(lambda *args, **kwargs: self._init_fn(*args, **kwargs)),
+            "setup_context": staticmethod(setup_context or (lambda ctx, inputs, output: None)),
+            "backward": staticmethod(backward),
+        }
+        self._recorded = type(self._qualname.replace("::", "_"), (Function,), members)
 
 
 def custom_op(name: str, fn=None, /, *, mutates_args, device_types=None, schema=None, tags=None):
@@ -53,17 +70,15 @@ impl = impl_abstract = register_fake = register_kernel = _decorator
 
 
 def register_autograd(op, backward, /, *, setup_context=None, lib=None) -> None:
-    """NotImplementedError: an autograd.Function has a derivative of its own."""
-    raise NotImplementedError("library.register_autograd: tinytorch has autograd.Function for derivatives")
+    """``CustomOpDef.register_autograd`` of an operator, or of its name. ValueError where there is none."""
+    found = CustomOpDef.known.get(op, op) if isinstance(op, str) else op
+    if not isinstance(found, CustomOpDef):
+        raise ValueError(f"library.register_autograd: custom_op has made no operator {op}")
+    found.register_autograd(backward, setup_context=setup_context)
 
 
 def define(*args, **kwargs) -> None:
     """Nothing: operators are called as functions."""
-
-
-def fallthrough_kernel() -> None:
-    """NotImplementedError."""
-    raise NotImplementedError("library.fallthrough_kernel: tinytorch has no dispatcher")
 
 
 class Library:

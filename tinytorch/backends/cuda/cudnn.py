@@ -77,7 +77,7 @@ DATA_TYPES = {
 TENSOR_CORE, DOWN_CONVERT_INPUTS, REDUCED_PRECISION_REDUCTION, FFT, NONDETERMINISTIC, WINOGRAD = range(6)
 
 HEUR_MODE_FALLBACK, HEUR_MODE_A = 2, 3
-_MOST_ENGINES = 64
+_FIRST_ENGINES, _MOST_ENGINES = 3, 64  # asked for first, as one of them will do, and then
 _PLANS = 4096  # kept for a device
 NO_LIMIT = 1 << 62
 
@@ -245,10 +245,10 @@ def plans(
     for mode in (HEUR_MODE_A, HEUR_MODE_FALLBACK):
         try:
             found = Descriptor(ENGINEHEUR, [(201, BACKEND_DESCRIPTOR, graph), (200, HEUR_MODE, mode)])
-            configs = found.get_descriptors(202, ENGINECFG, _MOST_ENGINES)
+            configs = found.get_descriptors(202, ENGINECFG, _FIRST_ENGINES)
         except GraphError:
             continue  # the mode knows none
-        for config in configs:
+        for config in itertools.chain(configs, _further(found, len(configs))):
             try:
                 engine = config.get_descriptors(300, ENGINE)[0]
                 notes = frozenset(engine.get(1303, NUMERICAL_NOTE, 16))
@@ -259,6 +259,12 @@ def plans(
                 continue  # the engine does not do it after all
             if plan.workspace <= most_workspace:
                 yield plan
+
+
+def _further(heuristic: Descriptor, known: int) -> Iterator[Descriptor]:
+    """The engines after those known, if there may be some."""
+    if known == _FIRST_ENGINES:
+        yield from heuristic.get_descriptors(202, ENGINECFG, _MOST_ENGINES)[known:]
 
 
 def fastest(found: Iterable[Plan], limit: int, addresses: dict[int, int], stream: int) -> Plan | None:

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator
 
 from ..cpu import ffi, lib
-from . import attention, convolution, cublas, cudnn, cufft, cusolver, kernels, libcuda
+from . import ahead, attention, convolution, cublas, cudnn, cufft, cusolver, libcuda
 from .libcuda import check
 
 NON_BLOCKING = 1  # of streams: they do not wait for the default one, nor it for them
@@ -236,7 +236,7 @@ class PyCuda:
 
     def build(self, source: str, name: str, arch: str) -> bytes:
         """What load() takes, from a kernel's source."""
-        return kernels.cubin(source, name, arch)
+        return ahead.cubin(source, name, arch)
 
     def load(self, device: int, image: bytes, name: str) -> Kernel:
         """A kernel of machine code, which stays loaded."""

@@ -34,6 +34,11 @@ def key_of(source: str, arch: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
+def is_kept(key: str) -> bool:
+    """Is the kernel of that name on disk?"""
+    return kept().read(key, cache.CUDA) is not None
+
+
 def cubin(source: str, name: str, arch: str) -> bytes:
     """Machine code for the architecture, from the disk or from NVRTC; ``source`` may include what is in kernels/.
     Threads may compile at once. RuntimeError when it does not compile, OSError without NVRTC."""

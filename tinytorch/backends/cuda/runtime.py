@@ -320,12 +320,16 @@ def tt_cuda_launch(number, index, stream, key, x, y, threads, shared, args, nbyt
     if number >= 0:
         _kept[number] = kept
         if not _several and isinstance(launch, Kernel):
-            handle = ffi.cast("void *", _driver.handle(kept[-1]))
-            lib.tt_cuda_keep_handles(number, launch.function, handle)
+            _keep_handles(number, launch, kept[-1])
     launch(*kept[2:])
     if _launch_blocking and (index, stream) not in _captures:
         _driver.wait_for_stream(device.streams[stream])
     return 0
+
+
+def _keep_handles(number: int, kernel: Kernel, stream) -> None:
+    """Lets C launch it itself from now on."""
+    lib.tt_cuda_keep_handles(number, kernel.function, ffi.cast("void *", _driver.handle(stream)))
 
 
 @ffi.def_extern(error=-1, onerror=_keep)

@@ -6,10 +6,22 @@ import types
 
 from . import utils
 
-from ..compiler import allow_in_graph, disable, is_compiling, reset
+from ..compiler import allow_in_graph, assume_constant_result, disable, is_compiling, reset
 
-__all__ = ["allow_in_graph", "config", "disable", "disallow_in_graph", "graph_break", "is_compiling", "mark_dynamic",
-           "mark_static_address", "maybe_mark_dynamic", "reset", "utils"]  # fmt: skip
+__all__ = [
+    "allow_in_graph",
+    "assume_constant_result",
+    "config",
+    "disable",
+    "disallow_in_graph",
+    "graph_break",
+    "is_compiling",
+    "mark_dynamic",
+    "mark_static_address",
+    "maybe_mark_dynamic",
+    "reset",
+    "utils",
+]
 
 config = types.SimpleNamespace(suppress_errors=False, cache_size_limit=8, recompile_limit=8)
 disallow_in_graph = allow_in_graph

@@ -100,8 +100,9 @@ FileStore = HashStore = TCPStore = Store
 
 
 def is_available() -> bool:
-    """True: a group of one process can be made."""
-    return True
+    """False: programs that ask do without several processes, and without what PyTorch has for these. A group of one
+    process can be made all the same."""
+    return False
 
 
 def is_initialized() -> bool:

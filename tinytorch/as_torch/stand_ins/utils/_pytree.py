@@ -34,6 +34,7 @@ __all__ = [
     "tree_unflatten",
     "_broadcast_to_and_flatten",
     "_dict_flatten",
+    "_dict_flatten_with_keys",
     "_dict_unflatten",
     "_get_node_type",
     "_is_leaf",
@@ -193,21 +194,24 @@ def _dict_unflatten(values: Iterable, context: Context) -> dict:
     return dict(zip(context, values))
 
 
-def _keyed(d):
-    return [(MappingKey(key), value) for key, value in d.items()], None
+def _dict_flatten_with_keys(d: dict) -> tuple[list, Context]:
+    return [(MappingKey(key), value) for key, value in d.items()], list(d.keys())
 
 
 register_pytree_node(tuple, lambda x: (list(x), None), lambda children, _: tuple(children))
 register_pytree_node(list, lambda x: (x, None), lambda children, _: list(children))
-register_pytree_node(dict, _dict_flatten, _dict_unflatten, flatten_with_keys_fn=_keyed)
+register_pytree_node(dict, _dict_flatten, _dict_unflatten, flatten_with_keys_fn=_dict_flatten_with_keys)
 register_pytree_node(
-    OrderedDict, _dict_flatten, lambda values, keys: OrderedDict(zip(keys, values)), flatten_with_keys_fn=_keyed
+    OrderedDict,
+    _dict_flatten,
+    lambda values, keys: OrderedDict(zip(keys, values)),
+    flatten_with_keys_fn=_dict_flatten_with_keys,
 )
 register_pytree_node(
     defaultdict,
     lambda d: (list(d.values()), [d.default_factory, list(d)]),
     lambda values, context: defaultdict(context[0], zip(context[1], values)),
-    flatten_with_keys_fn=_keyed,
+    flatten_with_keys_fn=_dict_flatten_with_keys,
 )
 register_pytree_node(deque, lambda d: (list(d), d.maxlen), lambda children, context: deque(children, maxlen=context))
 

@@ -92,7 +92,8 @@ class _Parcel:
 
 def _reduce_tensor(t: Tensor):
     """A tensor; of one that shows a small part of much memory, as a sample does of a dataset, a copy."""
-    if t.is_leaf and not t.is_cuda and t.numel() * t.itemsize * 2 < t._h.storage.nbytes and block_of(t) is None:
+    plain = type(t) is Tensor and t.is_leaf and not t.is_cuda and not t.__dict__
+    if plain and t.numel() * t.itemsize * 2 < t._h.storage.nbytes and block_of(t) is None:
         t = t.detach().clone().requires_grad_(t.requires_grad)
     if t.requires_grad and not t.is_leaf:
         return reduce_tensor(t)  # which refuses

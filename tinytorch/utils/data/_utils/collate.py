@@ -104,7 +104,9 @@ def collate_tensor_fn(batch, *, collate_fn_map=None):
         )
     out = None if first.is_cuda else empty_for_loader(first.dtype, (len(batch), *first.shape))
     if out is not None:
-        with contextlib.suppress(RuntimeError):  # of another dtype, or with history: as if there were no block
+        with contextlib.suppress(
+            RuntimeError, TypeError
+        ):  # of another dtype, or with history: as if there were no block
             return stack(batch, 0, out=out)
     return stack(batch, 0)
 

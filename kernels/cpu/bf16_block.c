@@ -1,0 +1,130 @@
+/* Blocks of products of bfloat16 matrices, by AVX-512 BF16: an instruction multiplies 32 pairs of numbers and adds them
+ * up in 16 sums of float32; it takes denormal numbers for 0.
+ *
+ * Rows of a and columns of b are read along k, 6 and 4 of them at a time, whose 24 sums of 16 lanes stay in registers.
+ * An operand that lies the other way round is transposed first, TT_BF16_DEPTH elements of each row at a time. */
+#include "cpu/bf16_block.h"
+
+#if defined(TT_X86) && ((defined(__GNUC__) && __GNUC__ >= 10) || (defined(__clang__) && __clang_major__ >= 9))
+#include <immintrin.h>
+
+#define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
+#define INLINE static inline __attribute__((always_inline)) TARGET
+#define MR 6
+#define NR 4
+
+bool tt_has_bf16(void) { return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw"); }
+
+/* The sums of the lanes of four accumulators. */
+INLINE __m128 lanes4(__m512 a, __m512 b, __m512 c, __m512 d) {
+    __m512 ab = _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+    __m512 cd = _mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
+    __m512 all = _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(ab), _mm512_castps_pd(cd))),
+                               _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(ab), _mm512_castps_pd(cd))));
+    __m256 half = _mm256_add_ps(_mm512_castps512_ps256(all), _mm512_extractf32x8_ps(all, 1));
+    return _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+}
+
+/* `m` rows by `n` columns: c = a b, or c += a b. */
+INLINE void micro(const uint16_t *a, int64_t lda, const uint16_t *b, int64_t ldb, int64_t k, float *c, int64_t ldc,
+                  bool add, const int m, const int n) {
+    __m512 sums[MR][NR];
+    for (int i = 0; i < m; i++)
+        for (int j = 0; j < n; j++) sums[i][j] = _mm512_setzero_ps();
+    for (int64_t l = 0; l < k; l += 32) {
+        __mmask32 there = k - l >= 32 ? 0xffffffffu : (1u << (k - l)) - 1;
+        __m512bh right[NR];
+        for (int j = 0; j < n; j++) right[j] = (__m512bh)_mm512_maskz_loadu_epi16(there, b + j * ldb + l);
+        for (int i = 0; i < m; i++) {
+            __m512bh left = (__m512bh)_mm512_maskz_loadu_epi16(there, a + i * lda + l);
+            for (int j = 0; j < n; j++) sums[i][j] = _mm512_dpbf16_ps(sums[i][j], left, right[j]);
+        }
+    }
+    for (int i = 0; i < m; i++) {
+        float *to = c + i * ldc;
+        if (n == NR) {
+            __m128 all = lanes4(sums[i][0], sums[i][1], sums[i][2], sums[i][3]);
+            _mm_storeu_ps(to, add ? _mm_add_ps(_mm_loadu_ps(to), all) : all);
+        } else
+            for (int j = 0; j < n; j++) {
+                float all = _mm512_reduce_add_ps(sums[i][j]);
+                to[j] = add ? to[j] + all : all;
+            }
+    }
+}
+
+INLINE void columns(const uint16_t *a, int64_t lda, const uint16_t *b, int64_t ldb, int64_t k, float *c, int64_t ldc,
+                    bool add, const int m, int64_t cols) {
+    int64_t j = 0;
+    for (; j + NR <= cols; j += NR) micro(a, lda, b + j * ldb, ldb, k, c + j, ldc, add, m, NR);
+    for (; j < cols; j++) micro(a, lda, b + j * ldb, ldb, k, c + j, ldc, add, m, 1);
+}
+
+TARGET static void multiply(const uint16_t *a, int64_t lda, const uint16_t *b, int64_t ldb, int64_t k, float *c,
+                            int64_t rows, int64_t cols, bool add) {
+    int64_t i = 0;
+    for (; i + MR <= rows; i += MR) columns(a + i * lda, lda, b, ldb, k, c + i * cols, cols, add, MR, cols);
+    for (; i + 2 <= rows; i += 2) columns(a + i * lda, lda, b, ldb, k, c + i * cols, cols, add, 2, cols);
+    if (i < rows) columns(a + i * lda, lda, b, ldb, k, c + i * cols, cols, add, 1, cols);
+}
+
+/* 8 x 8 elements. */
+static void transpose8(const uint16_t *from, int64_t ld, uint16_t *to) {
+    __m128i r[8], s[8];
+    for (int i = 0; i < 8; i++) r[i] = _mm_loadu_si128((const __m128i *)(from + i * ld));
+    for (int i = 0; i < 4; i++) {
+        s[2 * i] = _mm_unpacklo_epi16(r[2 * i], r[2 * i + 1]);
+        s[2 * i + 1] = _mm_unpackhi_epi16(r[2 * i], r[2 * i + 1]);
+    }
+    for (int i = 0; i < 2; i++)
+        for (int h = 0; h < 2; h++) {
+            r[4 * i + 2 * h] = _mm_unpacklo_epi32(s[4 * i + h], s[4 * i + 2 + h]);
+            r[4 * i + 2 * h + 1] = _mm_unpackhi_epi32(s[4 * i + h], s[4 * i + 2 + h]);
+        }
+    for (int h = 0; h < 4; h++) {
+        _mm_storeu_si128((__m128i *)(to + 2 * h * TT_BF16_STEP), _mm_unpacklo_epi64(r[h], r[4 + h]));
+        _mm_storeu_si128((__m128i *)(to + (2 * h + 1) * TT_BF16_STEP), _mm_unpackhi_epi64(r[h], r[4 + h]));
+    }
+}
+
+/* to[j][i] = from[i][j] */
+static void transpose(const uint16_t *from, int64_t ld, int64_t rows, int64_t cols, uint16_t *to) {
+    int64_t i = 0;
+    for (; i + 8 <= rows; i += 8) {
+        int64_t j = 0;
+        for (; j + 8 <= cols; j += 8) transpose8(from + i * ld + j, ld, to + j * TT_BF16_STEP + i);
+        for (; j < cols; j++)
+            for (int64_t l = i; l < i + 8; l++) to[j * TT_BF16_STEP + l] = from[l * ld + j];
+    }
+    for (; i < rows; i++)
+        for (int64_t j = 0; j < cols; j++) to[j * TT_BF16_STEP + i] = from[i * ld + j];
+}
+
+void tt_bf16_block(const tt_product *p, const char *pa, const char *pb, int64_t rows, int64_t cols, float *sums,
+                   uint16_t *left, uint16_t *right) {
+    for (int64_t l = 0; l < p->k; l += TT_BF16_DEPTH) {
+        int64_t depth = p->k - l < TT_BF16_DEPTH ? p->k - l : TT_BF16_DEPTH, lda = p->a.ld, ldb = p->b.ld;
+        const uint16_t *a = (const uint16_t *)pa + l * (p->a.trans ? lda : 1);
+        const uint16_t *b = (const uint16_t *)pb + l * (p->b.trans ? 1 : ldb);
+        if (p->a.trans) {
+            transpose(a, lda, depth, rows, left);
+            a = left, lda = TT_BF16_STEP;
+        }
+        if (!p->b.trans) {
+            transpose(b, ldb, depth, cols, right);
+            b = right, ldb = TT_BF16_STEP;
+        }
+        multiply(a, lda, b, ldb, depth, sums, rows, cols, l > 0);
+    }
+}
+
+#else
+
+bool tt_has_bf16(void) { return false; }
+
+void tt_bf16_block(const tt_product *p, const char *a, const char *b, int64_t rows, int64_t cols, float *sums,
+                   uint16_t *left, uint16_t *right) {
+    (void)p, (void)a, (void)b, (void)rows, (void)cols, (void)sums, (void)left, (void)right;
+}
+
+#endif

@@ -1,0 +1,77 @@
+/* Products of bfloat16 and float16 matrices, block by block: sums are float32 numbers, rounded once, at the end.
+ *
+ * Where the CPU has AVX-512 BF16, bfloat16 is multiplied as it is (bf16_block.h). Otherwise a block of each operand is
+ * converted to float32, in memory that stays in the cache, and multiplied by BLAS. Blocks depend on the shape alone, and
+ * so do the bits on one machine. */
+#include "cpu/half_product.h"
+#include "cpu/bf16_block.h"
+#include "cpu/simd.h"
+#include <string.h>
+
+#define BLOCK 240 /* rows and columns */
+#define DEPTH 512
+
+typedef struct {
+    float sums[BLOCK * BLOCK], row[BLOCK];
+    union {
+        float wide[2][BLOCK * DEPTH];
+        uint16_t packed[2][BLOCK * TT_BF16_STEP];
+    };
+} memory;
+
+/* Blocks of (rows, depth) elements of an operand, in float32; `lines` of `length` elements, as they are stored. */
+static void widen(int dtype, const char *from, int64_t ld, int64_t lines, int64_t length, float *to) {
+    for (int64_t l = 0; l < lines; l++) tt_isa->casts[dtype][TT_F32](to + l * length, from + l * ld * 2, length);
+}
+
+static void add_by_blas(const tt_product *p, const char *a, const char *b, int64_t rows, int64_t cols, memory *m) {
+    for (int64_t l = 0; l < p->k; l += DEPTH) {
+        int64_t depth = p->k - l < DEPTH ? p->k - l : DEPTH;
+        tt_product part = {.m = rows, .n = cols, .k = depth, .alpha = 1, .beta = l > 0};
+        part.a = (tt_matrices){.trans = p->a.trans, .ld = p->a.trans ? rows : depth};
+        part.b = (tt_matrices){.trans = p->b.trans, .ld = p->b.trans ? depth : cols};
+        widen(p->dtype, a + l * (p->a.trans ? p->a.ld : 1) * 2, p->a.ld, p->a.trans ? depth : rows, part.a.ld,
+              m->wide[0]);
+        widen(p->dtype, b + l * (p->b.trans ? 1 : p->b.ld) * 2, p->b.ld, p->b.trans ? cols : depth, part.b.ld,
+              m->wide[1]);
+        tt_float_product(&part, (char *)m->wide[0], (char *)m->wide[1], (char *)m->sums, (int)rows, (int)cols);
+    }
+}
+
+/* alpha sums + beta c, rounded. */
+static void finish(const tt_product *p, memory *m, char *c, int64_t rows, int64_t cols) {
+    float alpha = (float)p->alpha, beta = (float)p->beta;
+    if (beta == 0 && cols == p->n) cols *= rows, rows = 1; /* all in one row */
+    for (int64_t i = 0; i < rows; i++) {
+        float *sums = m->sums + i * cols;
+        char *to = c + i * p->n * 2;
+        if (beta != 0) {
+            tt_isa->casts[p->dtype][TT_F32](m->row, to, cols);
+            for (int64_t j = 0; j < cols; j++) sums[j] = alpha * sums[j] + beta * m->row[j];
+        } else if (alpha != 1)
+            for (int64_t j = 0; j < cols; j++) sums[j] *= alpha;
+        tt_isa->casts[TT_F32][p->dtype](to, sums, cols);
+    }
+}
+
+/* A transpose is worth it where each element is used often. */
+static bool is_native(const tt_product *p, int64_t rows, int64_t cols) {
+    return p->dtype == TT_BF16 && tt_has_bf16() && (!p->a.trans || cols >= 16) && (p->b.trans || rows >= 16);
+}
+
+int64_t tt_half_memory(void) { return sizeof(memory); }
+
+void tt_half_product(const tt_product *p, const char *a, const char *b, char *c, int64_t rows, int64_t cols,
+                     void *within) {
+    memory *m = within;
+    bool native = is_native(p, rows, cols);
+    for (int64_t i = 0; i < rows; i += BLOCK)
+        for (int64_t j = 0; j < cols; j += BLOCK) {
+            int64_t height = rows - i < BLOCK ? rows - i : BLOCK, width = cols - j < BLOCK ? cols - j : BLOCK;
+            const char *left = a + i * (p->a.trans ? 1 : p->a.ld) * 2, *right = b + j * (p->b.trans ? p->b.ld : 1) * 2;
+            if (p->k == 0) memset(m->sums, 0, sizeof m->sums);
+            else if (native) tt_bf16_block(p, left, right, height, width, m->sums, m->packed[0], m->packed[1]);
+            else add_by_blas(p, left, right, height, width, m);
+            finish(p, m, c + (i * p->n + j) * 2, height, width);
+        }
+}

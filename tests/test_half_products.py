@@ -1,0 +1,77 @@
+"""Products of bfloat16 and float16 matrices beyond one block, against NumPy in float64: sums are rounded once."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import tinytorch as tt
+
+# (m, k, n): of one instruction, of a part of one, of several blocks, of vectors, of nothing.
+SIZES = [
+    *((1, 1, 1), (6, 32, 4), (7, 31, 9), (3, 33, 5), (17, 100, 33), (64, 2049, 17), (245, 1100, 250), (513, 70, 520)),
+    *((1, 1000, 300), (300, 1000, 1), (2, 3000, 5), (1, 5, 1), (5, 0, 4), (0, 5, 4), (4, 5, 0)),
+]
+ROUNDING = {"bfloat16": 2.0**-8, "float16": 2.0**-11}
+
+
+def matrices(m, k, n, dtype):
+    """Each way that the operands may lie in memory."""
+    rng = np.random.default_rng(0)
+    for left, right in itertools.product((False, True), repeat=2):
+        a = tt.tensor(rng.standard_normal((k, m) if left else (m, k))).to(dtype)
+        b = tt.tensor(rng.standard_normal((n, k) if right else (k, n))).to(dtype)
+        yield (a.t() if left else a), (b.t() if right else b)
+
+
+def agree(result, wanted, k, rounding):
+    assert result.shape == wanted.shape
+    np.testing.assert_allclose(result.double().numpy(), wanted, rtol=rounding * 1.02, atol=8e-6 * (k + 1) ** 0.5)
+
+
+@pytest.mark.parametrize("dtype", ROUNDING)
+@pytest.mark.parametrize("m, k, n", SIZES)
+def test_products(m, k, n, dtype):
+    rounding, dtype = ROUNDING[dtype], getattr(tt, dtype)
+    for a, b in matrices(m, k, n, dtype):
+        exact = a.double().numpy() @ b.double().numpy()
+        agree(a @ b, exact, k, rounding)
+        c = tt.tensor(np.random.default_rng(1).standard_normal((m, n))).to(dtype)
+        agree(tt.addmm(c, a, b, beta=0.5, alpha=-2), 0.5 * c.double().numpy() - 2 * exact, k, rounding)
+
+
+@pytest.mark.parametrize("dtype", ROUNDING)
+def test_stacks_and_steps(dtype):
+    dtype, rounding = getattr(tt, dtype), ROUNDING[dtype]
+    rng = np.random.default_rng(0)
+    a, b = tt.tensor(rng.standard_normal((5, 2, 9, 8))).to(dtype), tt.tensor(rng.standard_normal((2, 8, 7))).to(dtype)
+    agree(a @ b, a.double().numpy() @ b.double().numpy(), 8, rounding)
+    a, b = a[:, :, ::2, 1::2], b[:, ::2, ::3]
+    agree(a @ b, a.double().numpy() @ b.double().numpy(), 4, rounding)
+
+
+@pytest.mark.parametrize("dtype", ROUNDING)
+def test_special_values(dtype):
+    """An infinity or a NaN is seen by its row or column alone: what fills up the last instruction is not multiplied."""
+    dtype = getattr(tt, dtype)
+    for value in (np.inf, np.nan):
+        a, b = tt.ones(7, 35, dtype=dtype), tt.ones(35, 9, dtype=dtype)
+        a[2, 34] = value
+        assert (a @ b).isfinite().sum(1).tolist() == [9, 9, 0, 9, 9, 9, 9]
+        a[2, 34] = 1
+        b[0, 4] = value
+        assert (a @ b).isfinite().sum(0).tolist() == [7] * 4 + [0] + [7] * 4
+    assert (tt.full((2, 3), 200.0, dtype=tt.float16) @ tt.full((3, 2), 200.0, dtype=tt.float16)).isinf().all()
+
+
+@pytest.mark.parametrize("dtype", ROUNDING)
+def test_threads_do_not_change_bits(dtype):
+    dtype = getattr(tt, dtype)
+    before, results = tt.get_num_threads(), []
+    try:
+        for threads in (1, 2, 5):
+            tt.set_num_threads(threads)
+            results.append([(a @ b).view(tt.int16).tolist() for a, b in matrices(300, 1500, 290, dtype)])
+    finally:
+        tt.set_num_threads(before)
+    assert results[0] == results[1] == results[2]

@@ -1,0 +1,3 @@
+"""Further modules of ``torch.nn.attention``."""
+
+__all__: list[str] = []

@@ -1,0 +1,170 @@
+"""Kernels compiled before they are asked for. Where the cache is empty, a first training step would compile its thirty
+kernels one after the other, a tenth of a second each, while the other cores have nothing to do. So the first kernel
+that is not in the cache starts threads that compile the usual ones."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import threading
+from collections import deque
+
+from ...dtypes import SUFFIXES
+from ..cpu import ffi, lib
+from . import kernels
+from .source import name_of, source_of
+
+#: What the training steps of bench/train.py launch: family and operator; of each kernel the variant and the dtypes. A
+#: kernel that is not here, or is another by now, is compiled when it is asked for. Those that take longest come first.
+USUAL = """
+    attention 0: 6281 f32 f32
+    attention_query 0: 6281 bf16 f32, 6281 f32 f32
+    attention_key 0: 6281 bf16 f32, 6281 f32 f32
+    reduce sum: 11520 f64 f64 f64 f64, 1282 f32 f32 f32 f32, 1285 f32 f32 f32 f32, 132101 f32 f32 f32 f32
+    reduce sum: 132357 f32 f32 f32 f32, 132361 f32 f32 f32 f32, 135941 bf16 f32 f32 bf16
+    reduce sum: 136197 bf16 f32 f32 bf16, 136453 bf16 f32 f32 bf16, 159008 f32 f32 f32 f32, 2 f32 f32 f32 f32
+    reduce sum: 3328 f64 f64 f64 f64, 3360 f32 f32 f32 f32, 4869 bf16 f32 f32 bf16, 5378 f32 f32 f32 f32
+    reduce sum: 5413 bf16 f32 f32 bf16, 773 f32 f32 f32 f32
+    class_loss 1: 340 bf16 f32 f32, 340 f32 f32 f32, 6 bf16 f32 f32, 6 f32 f32 f32
+    class_loss 3: 2 bf16 f32, 2 f32 f32, 340 bf16 f32, 340 f32 f32
+    optim adam: 18 f32 f32
+    norm 0: 12628 f32 f32
+    norm 1: 4436 f32 f32
+    norm_weight 0: 12 f32 f32, 16 f32 f32, 20 f32 f32
+    elementwise add: 10 f32 f32 f32 f32, 138 f32 bf16 bf16 bf16, 138 f32 f32 f32 f32, 2 f32 f32 f32 bf16
+    elementwise add: 2 f32 f32 f32 f32, 257 i64 i64 i64 i64, 3 f32 bf16 bf16 bf16
+    elementwise div: 258 f32 f32 f32 f32, 259 f32 bf16 bf16 f32
+    elementwise gelu: 4098 f32 f32 f32, 4099 f32 bf16 bf16
+    elementwise gelu_backward: 2 f32 f32 f32 f32, 3 f32 bf16 bf16 bf16
+    elementwise gelu_tanh: 4098 f32 f32 f32, 4099 f32 bf16 bf16
+    elementwise gelu_tanh_backward: 2 f32 f32 f32 f32, 3 f32 bf16 bf16 bf16
+    elementwise relu: 2 f32 f32 f32, 3 f32 bf16 bf16
+    elementwise relu_backward: 11 f32 bf16 bf16 bf16, 2 f32 f32 f32 f32, 3 f32 bf16 bf16 bf16, 8 f32 f32 f32 f32
+    elementwise squared_difference: 2 f32 f32 f32 f32
+    elementwise squared_difference_backward: 34 f32 f32 f32 f32 f32
+    batch_norm 0: 115 bf16 f32 f32 f32, 243 bf16 f32 f32 f32, 96 f32 f32 f32 f32, 98 f32 f32 f32 f32
+    batch_norm 1: 179 bf16 f32 f32 f32, 32 f32 f32 f32 f32, 34 f32 f32 f32 f32, 51 bf16 f32 f32 f32
+    batch_running 0: 1 f32 f32
+    batch_sums 0: 0 f32 f32, 144 bf16 f32, 176 bf16 f32
+    batch_sums 1: 0 f32 f32, 144 bf16 f32, 176 bf16 f32
+    batch_sums 2: 0 f32 f32, 144 bf16 f32, 176 bf16 f32
+    class_total 0: 0 f32 f32
+    copy 0: 10 bf16 bf16 f32, 10 f32 f32 f32, 11 bf16 bf16 bf16, 2 bf16 bf16 f32, 2 f32 f32 bf16, 2 f32 f32 f32
+    copy 0: 65 i64 i64 i64, 66 f32 f32 f32, 66 i32 i32 i32, 8 bf16 bf16 bf16, 8 f32 f32 f32
+    index 0: 68 i64
+    index 4: 64 i64
+    join 0: 20
+    pool 0: 1796 f32 f32, 1862 bf16 f32
+    pool 2: 1792 f32 f32, 1858 bf16 f32
+    radix 0: 2 i32
+    radix 1: 2 i32
+    recurrent 2: 0 f32
+    recurrent 6: 0 f32
+    segments 1: 2 f32 f32
+    transpose 0: 5 f32 f32
+"""
+# NVRTC does a third of its work in one thread at a time: with more threads, who asks for a kernel only waits longer.
+_MOST_THREADS, _LEAST_CORES = 5, 4
+
+_lock = threading.Lock()
+_begun: dict[str, threading.Event] = {}  # by the name in the cache: who asked first compiles it, others wait
+_waiting: deque[tuple[str, str, str]] = deque()  # names in the cache, sources, names
+_threads: list[threading.Thread] = []
+_started = [False]
+
+
+def usual() -> list[int]:
+    """The keys of the usual kernels."""
+    families = {ffi.string(lib.tt_family_name(k)).decode(): k for k in range(256) if lib.tt_family_name(k)}
+    codes = {suffix: code for code, suffix in enumerate(SUFFIXES)}
+    found = []
+    for line in USUAL.strip().splitlines():
+        (family, operator), kinds = (
+            part.split() if k == 0 else part.split(",") for k, part in enumerate(line.split(":"))
+        )
+        number = families[family]
+        op = int(operator) if operator.isdigit() else _operator(number, operator)
+        for variant, *dtypes in map(str.split, kinds):
+            key = number | op << 8 | int(variant) << 36
+            for k, suffix in enumerate(dtypes):
+                key |= codes[suffix] << (16 + 4 * k)
+            found.append(key)
+    return found
+
+
+def _operator(family: int, name: str) -> int:
+    return next(op for op in range(256) if ffi.string(lib.tt_operator_name(family, op)).decode() == name)
+
+
+def cubin(source: str, name: str, arch: str) -> bytes:
+    """kernels.cubin, which others may be about to find or compile."""
+    key = kernels.key_of(source, arch)
+    if not _started[0] and not kernels.is_kept(key):
+        _start(arch)
+    with _lock:
+        event = _begun.get(key)
+        mine = None if event else _begun.setdefault(key, threading.Event())
+    if event:
+        event.wait()
+    try:
+        return kernels.cubin(source, name, arch)
+    finally:
+        if mine:
+            mine.set()
+
+
+def _start(arch: str) -> None:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with _lock:
+        if _started[0]:
+            return
+        _started[0] = True
+        if cores < _LEAST_CORES:
+            return
+        for key in usual():
+            source = source_of(key)
+            _waiting.append((kernels.key_of(source, arch), source, name_of(key)))
+        for _ in range(min(_MOST_THREADS, cores - 1)):
+            _threads.append(threading.Thread(target=_work, args=(arch,), name="tinytorch: NVRTC", daemon=True))
+    for thread in list(_threads):
+        thread.start()
+
+
+def _work(arch: str) -> None:
+    while True:
+        with _lock:
+            if not _waiting:
+                return
+            key, source, name = _waiting.popleft()
+            if key in _begun:
+                continue
+            event = _begun[key] = threading.Event()
+        try:
+            with contextlib.suppress(Exception):  # who asks for it is told
+                kernels.cubin(source, name, arch)
+        finally:
+            event.set()
+
+
+@atexit.register
+def stop() -> None:
+    """Nothing more is compiled ahead; waits for what is under way."""
+    with _lock:
+        _waiting.clear()
+    for thread in _threads:
+        if thread.is_alive():
+            thread.join(10)
+
+
+def _forget() -> None:
+    """In a forked process there are no threads."""
+    global _lock
+    _lock = threading.Lock()
+    _begun.clear()
+    _waiting.clear()
+    _threads.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
