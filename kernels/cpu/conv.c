@@ -11,6 +11,7 @@ TT_ISA_TABLES(tt_conv_table, tt_conv_tables)
 #define TASKS 32            /* wanted, for many cores */
 #define WINOGRAD_CHANNELS 24 /* half of their harmonic mean */
 #define WINOGRAD_PLACES 256
+#define WINOGRAD_LINE (1 << 18) /* tiles of a line times channels, which a task has in memory 16 times */
 #define GRAIN (1 << 16)     /* multiplications that are worth a thread */
 
 static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
@@ -194,12 +195,13 @@ static int64_t even_columns(int64_t columns, const tt_conv_loops *loops) {
     return up(vectors, up(vectors, 3)) * lanes;
 }
 
-/* Is it worth the transforms? Then every operand's lines lie in one piece. */
+/* Is it of that kind, and worth the transforms? */
 static bool is_winograd(const tt_correlation *c, int size) {
     const tt_conv_axis *x = c->axis;
     bool fits = size == 4 && c->groups == 1 && !c->last && x[0].places == 1 && c->taps == 9;
     for (int d = 1; d < TT_CONV_DIMS; d++)
         fits &= x[d].taps == 3 && x[d].step == 1 && x[d].stride == 1 && (x[d].spacing == 1 || x[d].spacing == -1);
+    fits &= up(x[2].places, 2) * (c->in + c->out) <= WINOGRAD_LINE;
     return fits && c->in * c->out >= WINOGRAD_CHANNELS * (c->in + c->out) && c->batch * c->places >= WINOGRAD_PLACES;
 }
 

@@ -192,7 +192,13 @@ class StateMethods:
                     missing_keys.append(key)
                 continue
             given = state_dict[key]
-            if isinstance(given, Tensor) and given.shape == (1,) and not is_lazy(t) and t.shape == ():
+            if (
+                isinstance(given, Tensor)
+                and not is_lazy(given)
+                and not is_lazy(t)
+                and given.shape == (1,)
+                and t.shape == ()
+            ):
                 given = given[0]  # what was a number before there were tensors of no dimension
             if not isinstance(given, Tensor):
                 error_msgs.append(
