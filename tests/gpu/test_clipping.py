@@ -35,6 +35,16 @@ def both(dtype, max_norm, norm_type, change=lambda params: None, **options):
         np.testing.assert_array_equal(bits(a), bits(b))
 
 
+def test_norms_of_as_many_blocks_as_fill_part_of_a_warp(gpu):
+    """Not the first warp. What the shared memory held before is not what is summed."""
+    shapes = [(33 * 1024,), (48, 1024), (70 * 1024,), (100, 1024), (130 * 1024 + 5,), (300 * 1024,)]
+    tensors = [tt.randn(*shape) for shape in shapes]
+    of_cpu, on_device = get_total_norm(tensors), [t.cuda() for t in tensors]
+    for junk in (math.nan, 1e30, 0.0):
+        tt.full((64 * 1024,), junk, device="cuda").sum()  # leaves it in shared memory
+        np.testing.assert_array_equal(bits(get_total_norm(on_device)), bits(of_cpu))
+
+
 @pytest.mark.parametrize(
     "dtype, norm_type",
     [

@@ -40,8 +40,8 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
     const int64_t count = (p.numel[tensor] + TT_BLOCK - 1) / TT_BLOCK;
     int log_per = 0;
     while ((int64_t)TT_CUDA_THREADS << log_per < count) log_per++;
-    const int64_t begin = (int64_t)threadIdx.x << log_per, end = begin + ((int64_t)1 << log_per);
-    const accumulator own = joined_parts(p.parts, 0, p.first[tensor], 1, begin, end < count ? end : count);
+    const int64_t per = (int64_t)1 << log_per, begin = threadIdx.x * per;
+    const accumulator own = joined_parts(p.parts, 0, p.first[tensor], 1, begin, per, count);
     const accumulator a = joined_threads<1, TT_CUDA_THREADS>(own);
     if (threadIdx.x == 0)
         ((result_type *)p.out)[tensor] = (result_type)TT_CONVERT(TT_D2, TT_D3, finish(a.value, 1, (acc_type)0));

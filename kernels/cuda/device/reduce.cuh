@@ -57,12 +57,10 @@ static TT_DEVICE void put(const TT_ARGS &p, int64_t which, const accumulator &a)
 template <int columns, int threads> static TT_DEVICE void put_columns(const TT_ARGS &p, int64_t outer, int64_t first) {
     const int slot = threadIdx.x / columns;
     const int64_t column = first + threadIdx.x % columns, begin = (int64_t)slot << p.log_per;
-    const int64_t end = begin + (1 << p.log_per) < p.count ? begin + (1 << p.log_per) : p.count;
-    accumulator a = nothing();
-    const int64_t from = outer * p.count * p.inner + column;
-    if (column < p.inner)
-        a = TT_LAST ? joined_few(p.parts, p.part_index, from, p.inner, begin, end)
-                    : joined_parts(p.parts, p.part_index, from, p.inner, begin, end);
+    const int64_t per = 1 << p.log_per, end = column < p.inner ? p.count : 0;
+    const int64_t last = begin + per < end ? begin + per : end, from = outer * p.count * p.inner + column;
+    accumulator a = TT_LAST ? joined_few(p.parts, p.part_index, from, p.inner, begin, last)
+                            : joined_parts(p.parts, p.part_index, from, p.inner, begin, per, end);
     a = joined_threads<columns, threads>(a);
     if (slot == 0 && column < p.inner) put(p, outer * p.inner + column, a);
 }

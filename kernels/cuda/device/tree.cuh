@@ -140,12 +140,15 @@ static TT_DEVICE accumulator joined_few(const char *parts, const int64_t *index,
     return a[0];
 }
 
-/* ... those from `begin` to `end`: those of a thread, a power of 2. */
+/* ... `per` of them, a power of 2, as far as `end`: those of a thread. All lanes go through the loop as often, whatever
+ * their ends are: where some left it before the others, ptxas (of CUDA 13.0, for sm_90) had them not wait for these, and
+ * the warp met the next barrier twice. */
 static TT_DEVICE accumulator joined_parts(const char *parts, const int64_t *index, int64_t from, int64_t step,
-                                          int64_t begin, int64_t end) {
+                                          int64_t begin, int64_t per, int64_t end) {
+    const int64_t last = begin + per < end ? begin + per : end;
     levels tree;
     tree.n = 0;
-    for (int64_t i = begin; i < end; i += TT_PARTS) tree.add(joined_few(parts, index, from, step, i, end));
+    for (int64_t i = 0; i < per; i += TT_PARTS) tree.add(joined_few(parts, index, from, step, begin + i, last));
     return tree.all();
 }
 
