@@ -72,6 +72,14 @@ def emulate_without_gpu() -> bool:
     return True
 
 
+@pytest.fixture
+def real_device(request):
+    """The device of ``--device``, but no emulated one, for what would take minutes there."""
+    if request.config.stash.get(EMULATED, False):
+        pytest.skip("needs a GPU")
+    return request.config.getoption("--device")
+
+
 def pytest_report_header(config):
     device = config.getoption("--device")
     return [

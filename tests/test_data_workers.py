@@ -426,6 +426,8 @@ PROGRAM = """
     import tinytorch as tt
     from tinytorch.utils.data import DataLoader, Dataset
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # which what runs in the background ignores
+
     class Numbers(Dataset):
         def __len__(self):
             return 10**6
@@ -542,8 +544,16 @@ def interrupting(i):
         time.sleep(0.2)
 
 
+@pytest.fixture
+def listening():
+    """Ctrl-C is a KeyboardInterrupt, also where pytest runs in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @needs_proc
-def test_ctrl_c_where_it_is_caught(clean):
+def test_ctrl_c_where_it_is_caught(clean, listening):
     dataset = Numbers(4, interrupting)
     loader = DataLoader(dataset, 1, num_workers=1, persistent_workers=True)
     batch = None

@@ -16,7 +16,6 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from conftest import EMULATED
 from load_example import EXAMPLES, load_example
 
 import tinytorch
@@ -45,15 +44,7 @@ SMALL = {
 
 
 @pytest.fixture
-def device(request):
-    """The device of ``--device``, but no emulated one, which would take minutes."""
-    if request.config.stash.get(EMULATED, False):
-        pytest.skip("needs a GPU")
-    return request.config.getoption("--device")
-
-
-@pytest.fixture
-def train(tmp_path, device, monkeypatch):
+def train(tmp_path, real_device, monkeypatch):
     """A function that trains one of the examples as its command line says, and returns the run."""
     monkeypatch.setattr(tqdm.tqdm, "monitor_interval", 0)  # no thread that stays
 
@@ -64,7 +55,16 @@ def train(tmp_path, device, monkeypatch):
             if setting is not None:
                 setting(stack, example)
             return example.main(
-                [*SMALL[name].split(), total, "3", "--device", device, "--out", str(tmp_path / "out.png"), *options]
+                [
+                    *SMALL[name].split(),
+                    total,
+                    "3",
+                    "--device",
+                    real_device,
+                    "--out",
+                    str(tmp_path / "out.png"),
+                    *options,
+                ]
             )
 
     return train
@@ -188,9 +188,9 @@ class SameNumbers:
 
 
 @pytest.fixture
-def train_both(train, torch, device, monkeypatch):
+def train_both(train, torch, real_device, monkeypatch):
     """A function that trains an example with either library from the same weights, and returns both runs."""
-    if device != "cpu":
+    if real_device != "cpu":
         for library in (tinytorch, torch):
             monkeypatch.setattr(library.backends.cudnn, "allow_tf32", False)
 
@@ -210,8 +210,10 @@ def train_both(train, torch, device, monkeypatch):
     "options, rtol, atol", [((), 1e-5, 0), (("--amp",), 5e-3, 1e-4)], ids=["float32", "mixed precision"]
 )
 @pytest.mark.parametrize("name", SMALL)
-def test_learns_like_torch(name, options, rtol, atol, train_both, device):
-    if device != "cpu":  # products are not the same ones; wgan_gp's first loss is the difference of two bfloat16 ones
+def test_learns_like_torch(name, options, rtol, atol, train_both, real_device):
+    if (
+        real_device != "cpu"
+    ):  # products are not the same ones; wgan_gp's first loss is the difference of two bfloat16 ones
         rtol, atol = 10 * rtol, 30 * atol
     ours, theirs = (run.history for run in train_both(name, *options))
     assert ours.keys() == theirs.keys()
@@ -251,10 +253,10 @@ def test_trace_for_tensorboard(train, tmp_path):
 
 
 @pytest.mark.slow
-def test_killed_processes_go_on(tmp_path, device):
+def test_killed_processes_go_on(tmp_path, real_device):
     """A program that is killed again and again, and started each time, ends with the uninterrupted one's bits."""
-    command = [sys.executable, str(EXAMPLES / "vae.py"), "--steps", "2000", "--save-every", "3", "--device", device]
-    command += ["--out", str(tmp_path / "out.png"), "--checkpoint"]
+    command = [sys.executable, str(EXAMPLES / "vae.py"), "--steps", "2000", "--save-every", "3"]
+    command += ["--device", real_device, "--out", str(tmp_path / "out.png"), "--checkpoint"]
     subprocess.run([*command, str(tmp_path / "whole.pt")], check=True, capture_output=True)
     killed = tmp_path / "killed.pt"
     for _ in range(5):
