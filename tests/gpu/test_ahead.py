@@ -26,7 +26,7 @@ def compiled(monkeypatch):
 
     monkeypatch.setattr(kernels, "cubin", cubin)
     monkeypatch.setattr(kernels, "key_of", lambda source, arch: source + arch)
-    monkeypatch.setattr(kernels, "is_kept", lambda key: key in made)
+    monkeypatch.setattr(kernels, "on_disk", lambda key: None)
     for name, value in (("_begun", {}), ("_waiting", deque()), ("_threads", []), ("_started", [False])):
         monkeypatch.setattr(ahead, name, value)
     monkeypatch.setattr(ahead, "_LEAST_CORES", 1)

@@ -7,4 +7,7 @@ PATHS = {
     "autograd.anomaly_mode": "autograd.anomaly",
     "autograd.profiler": "profiler",
     "cuda.amp.grad_scaler": "amp.grad_scaler",
+    "mps": "as_torch.no_device",
+    "mtia": "as_torch.no_device",
+    "xpu": "as_torch.no_device",
 }

@@ -9,7 +9,7 @@ from ..nn.functional import one_hot
 from . import constraints
 from .counts import Binomial, count_to
 from .distribution import Distribution, attribute
-from .odds import OfCategorical, given
+from .odds import Odds, OfCategorical, given
 from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
 
 __all__ = ["Categorical", "Multinomial", "OneHotCategorical", "OneHotCategoricalStraightThrough"]
@@ -48,17 +48,7 @@ class Categorical(Distribution):
         """The probabilities."""
         return logits_to_probs(self.logits)
 
-    @property
-    def _param(self):
-        return self.__dict__["probs" if "probs" in self.__dict__ else "logits"]
-
-    @property
-    def param_shape(self):
-        """The shape of the parameter."""
-        return self._param.shape
-
-    def _new(self, *args, **kwargs):
-        return self._param.new(*args, **kwargs)
+    _param, param_shape, _new = Odds._param, Odds.param_shape, Odds._new
 
     @property
     def mean(self):

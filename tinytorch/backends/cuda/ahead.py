@@ -100,7 +100,10 @@ def _operator(family: int, name: str) -> int:
 def cubin(source: str, name: str, arch: str) -> bytes:
     """kernels.cubin, which others may be about to find or compile."""
     key = kernels.key_of(source, arch)
-    if not _started[0] and not kernels.is_kept(key):
+    found = kernels.on_disk(key)
+    if found is not None:
+        return found
+    if not _started[0]:
         _start(arch)
     with _lock:
         event = _begun.get(key)

@@ -34,9 +34,9 @@ def key_of(source: str, arch: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def is_kept(key: str) -> bool:
-    """Is the kernel of that name on disk?"""
-    return kept().read(key, cache.CUDA) is not None
+def on_disk(key: str) -> bytes | None:
+    """Machine code of the kernel of that name, if it is there."""
+    return kept().read(key, cache.CUDA)
 
 
 def cubin(source: str, name: str, arch: str) -> bytes:
@@ -51,7 +51,7 @@ def cubin(source: str, name: str, arch: str) -> bytes:
 
     fresh: list[bytes] = []
     key = key_of(source, arch)
-    found = kept().read(key, cache.CUDA)
+    found = on_disk(key)
     if found is None:
         try:
             kept().build(key, source, compile_file, cache.CUDA)
@@ -59,5 +59,5 @@ def cubin(source: str, name: str, arch: str) -> bytes:
             raise
         except cache.CompileError:  # there is no place for files
             fresh.append(nvrtc.compile_cubin(source, name, arch, kernels_folder()))
-        found = fresh[-1] if fresh else kept().read(key, cache.CUDA)
+        found = fresh[-1] if fresh else on_disk(key)
     return found if found is not None else nvrtc.compile_cubin(source, name, arch, kernels_folder())

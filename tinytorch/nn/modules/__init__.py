@@ -5,53 +5,11 @@ from __future__ import annotations
 import sys
 import types
 
-from .. import (
-    activation,
-    adaptive,
-    batch_norm,
-    containers,
-    conv,
-    distance,
-    dropout,
-    legacy,
-    linear,
-    loss,
-    margin_loss,
-    multihead,
-    normalization,
-    padding,
-    pooling,
-    recurrent,
-    resampling,
-    sparse,
-    transformer,
-)
-from .. import lazy as _lazy
+from .. import batch_norm, conv, dropout, loss, padding, pooling, transformer
 from . import lazy, module, utils  # noqa: F401 (PyTorch's paths)
 from .module import Module
 
-_SOURCES = (
-    activation,
-    adaptive,
-    batch_norm,
-    containers,
-    conv,
-    distance,
-    dropout,
-    _lazy,
-    legacy,
-    linear,
-    loss,
-    margin_loss,
-    multihead,
-    normalization,
-    padding,
-    pooling,
-    recurrent,
-    resampling,
-    sparse,
-    transformer,
-)
+_nn = sys.modules[__package__.rpartition(".")[0]]  # which imports this module last
 
 # PyTorch's files, and the layers that are in each.
 _LAYERS = {
@@ -159,8 +117,7 @@ def _publish(path: str, names: list[str]) -> None:
     made = types.ModuleType(f"{__name__}.{path}", f"Layers. Follows ``torch.nn.modules.{path}``.")
     made.__all__ = names
     for name in names:
-        layer = next(vars(source)[name] for source in _SOURCES if name in vars(source))
-        vars(made)[name] = globals()[name] = layer
+        vars(made)[name] = globals()[name] = getattr(_nn, name)
     vars(made).update(_BASES.get(path, {}))
     sys.modules[made.__name__] = globals()[path] = made
 

@@ -5,67 +5,20 @@ from __future__ import annotations
 
 import os
 
-from .group import (
-    Backend,
-    GroupMember,
-    P2POp,
-    ProcessGroup,
-    ReduceOp,
-    Store,
-    Work,
-    group,
-)
-from .collectives import (
-    all_gather,
-    all_gather_into_tensor,
-    all_gather_object,
-    all_reduce,
-    all_reduce_coalesced,
-    all_to_all,
-    all_to_all_single,
-    barrier,
-    batch_isend_irecv,
-    broadcast,
-    broadcast_object_list,
-    gather,
-    gather_object,
-    irecv,
-    isend,
-    monitored_barrier,
-    recv,
-    reduce,
-    reduce_scatter,
-    reduce_scatter_tensor,
-    scatter,
-    scatter_object_list,
-    send,
-)
+from . import collectives
+from . import group as _group
+from .group import GroupMember, ProcessGroup, Store, group, the_group
+
+# The names of both are here, as in PyTorch.
+globals().update({name: getattr(module, name) for module in (collectives, _group) for name in module.__all__})
 
 __all__ = [
-    "Backend",
+    *collectives.__all__,
+    *_group.__all__,
     "FileStore",
-    "GroupMember",
     "HashStore",
-    "P2POp",
-    "ProcessGroup",
-    "ReduceOp",
-    "Store",
     "TCPStore",
-    "Work",
-    "all_gather",
-    "all_gather_into_tensor",
-    "all_gather_object",
-    "all_reduce",
-    "all_reduce_coalesced",
-    "all_to_all",
-    "all_to_all_single",
-    "barrier",
-    "batch_isend_irecv",
-    "broadcast",
-    "broadcast_object_list",
     "destroy_process_group",
-    "gather",
-    "gather_object",
     "get_backend",
     "get_default_backend_for_device",
     "get_global_rank",
@@ -74,9 +27,7 @@ __all__ = [
     "get_process_group_ranks",
     "get_rank",
     "get_world_size",
-    "group",
     "init_process_group",
-    "irecv",
     "is_available",
     "is_backend_available",
     "is_gloo_available",
@@ -84,16 +35,7 @@ __all__ = [
     "is_mpi_available",
     "is_nccl_available",
     "is_torchelastic_launched",
-    "isend",
-    "monitored_barrier",
     "new_group",
-    "recv",
-    "reduce",
-    "reduce_scatter",
-    "reduce_scatter_tensor",
-    "scatter",
-    "scatter_object_list",
-    "send",
 ]
 
 FileStore = HashStore = TCPStore = Store
@@ -156,7 +98,7 @@ def init_process_group(
     size = world_size if world_size > 0 else int(os.environ.get("WORLD_SIZE", 1))
     if size != 1:
         raise NotImplementedError(f"distributed.init_process_group: tinytorch runs in 1 process, not in {size}")
-    group.WORLD = GroupMember.WORLD = ProcessGroup(backend or "gloo")
+    _set(ProcessGroup(backend or "gloo"))
 
 
 def destroy_process_group(group=None) -> None:
@@ -168,26 +110,20 @@ def _set(world) -> None:
     group.WORLD = GroupMember.WORLD = world
 
 
-def _the_group(given) -> ProcessGroup:
-    if not is_initialized():
-        raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
-    return given if isinstance(given, ProcessGroup) else group.WORLD
-
-
 def get_rank(group=None) -> int:
     """0."""
-    _the_group(group)
+    the_group(group)
     return 0
 
 
 def get_world_size(group=None) -> int:
     """1."""
-    return _the_group(group).size()
+    return the_group(group).size()
 
 
 def get_backend(group=None) -> str:
     """The name that ``init_process_group`` was given."""
-    return _the_group(group).backend
+    return the_group(group).backend
 
 
 def get_default_backend_for_device(device) -> str:
@@ -207,7 +143,7 @@ def new_group(
     """A group of the same process. ValueError for other ranks."""
     if ranks not in (None, [0], (0,)):
         raise ValueError(f"distributed.new_group: the only rank is 0, got {ranks}")
-    return ProcessGroup(backend or _the_group(None).backend)
+    return ProcessGroup(backend or the_group().backend)
 
 
 def get_process_group_ranks(group) -> list[int]:

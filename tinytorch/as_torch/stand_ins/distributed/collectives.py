@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tinytorch
 
-from .group import ReduceOp, Work, group
+from .group import ReduceOp, Work, the_group
 
 __all__ = [
     "all_gather",
@@ -34,8 +34,7 @@ __all__ = [
 
 
 def _done(async_op: bool, result=None) -> Work | None:
-    if group.WORLD is None:
-        raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
+    the_group()
     return Work(result) if async_op else None
 
 

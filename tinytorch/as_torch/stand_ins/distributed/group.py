@@ -53,6 +53,13 @@ class GroupMember:
     NON_GROUP_MEMBER = -100
 
 
+def the_group(given=None) -> ProcessGroup:
+    """The group that a function was given, or that of all. ValueError where there is none."""
+    if group.WORLD is None:
+        raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
+    return given if isinstance(given, ProcessGroup) else group.WORLD
+
+
 class Work:
     """A collective that is done."""
 

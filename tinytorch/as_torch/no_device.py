@@ -1,4 +1,4 @@
-"""``torch.xpu``: there is no such device."""
+"""``torch.mps``, ``torch.mtia``, ``torch.xpu``: there is no such device."""
 
 from __future__ import annotations
 
