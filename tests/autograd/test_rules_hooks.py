@@ -104,7 +104,7 @@ def hooks_give_too_many(torch):
 
 
 @program
-def accumulated_hook_may_give_a_tensor(torch):
+def accumulated_hook_may_give_its_tensor(torch):
     x = torch.ones(2, requires_grad=True)
     found = []
     for given in (lambda p: p.grad, lambda p: p.sub_(p.grad), lambda p: 5):

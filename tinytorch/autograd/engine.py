@@ -285,8 +285,9 @@ def accumulate(node: AccumulateGrad, g: Tensor, create_graph: bool) -> None:
     if node.post_accumulate:
         for hook in list(node.post_accumulate.values()):
             given = hook(t)
-            if given is not None and not isinstance(given, Tensor):
-                raise TypeError(f"a post accumulate grad hook is to return None, got {type(given).__name__}")
+            if given is not None and given is not t:
+                kind = RuntimeError if isinstance(given, Tensor) else TypeError
+                raise kind(f"a post accumulate grad hook is to return None, got {type(given).__name__}")
 
 
 def in_layout_of(t: Tensor, g: Tensor, fresh: bool) -> Tensor:
