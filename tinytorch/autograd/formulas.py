@@ -15,7 +15,7 @@ from .node import Node, SavedTensor, new_alias, saved_value
 NEVER_TENSORS = {
     "args", "casts", "code", "correction", "diagonal", "dim", "dims", "eps", "geometry", "how", "ignore", "keepdim",
     "layout", "left", "mode", "offset", "padding_idx", "pads", "reduction", "reverse", "rms", "shifts", "size", "sizes",
-    "smoothing", "start", "step", "stride", "unitriangular", "upper", "walk",
+    "smoothing", "start", "step", "stride", "unitriangular", "upper",
 }  # fmt: skip
 
 # Functions' code objects: the operator, or the Node class, that each belongs to. By id, and kept alive: a code object's
