@@ -10,8 +10,8 @@ for a recorded ``sum``, 6,615 for ``a @ b``, all 4 x 4):
   written by hand;
 - operators as objects of a type in C that calls a function: 35 to 167, up to 2.3 %, through vectorcall, which the
   limited API has from CPython 3.12 on; 237 to 409 without it, up to 6.7 %;
-- a flag that the C side of every kernel looks at: none, as it looks at flags anyway; but of 976 public functions 733
-  are made of other operators and have no kernel of their own, and the time that Python takes would not be seen.
+- a flag that the C side of every kernel looks at: none, as it looks at flags anyway; but most of 976 public functions
+  are made of other operators, and have no kernel of their own, and the time that Python takes would not be seen.
 """
 
 from __future__ import annotations
