@@ -122,11 +122,12 @@ def run(m, numbers, jobs, fused=False, seconds=SECONDS):
 #: What PyTorch says where it has not checked an argument itself; of int32 indices (of int64 it is IndexError).
 SLIPS = re.compile(
     "Boolean value of Tensor|unsupported operand|INTERNAL ASSERT|bad_alloc|max_size|not supported between"
-    "|can only concatenate|object is not callable|INDICES element is out of DATA bounds|ufunc 'add'|by zero"
+    "|can only concatenate|object is not callable|INDICES element is out of DATA bounds|ufunc '\\w+'|by zero"
     "|truth value of an array|setStorage|Overflow when unpacking|Could this error message be improved"
     "|tuple index out of range|(not enough|too many) values to unpack|has no len\\(\\)|slow_conv_dilated"
     "|addmm_\\w*sparse|cannot convert float|only one element tensors can|ZeroDivisionError"
     "|internal error|not implemented for 'Complex|narrow\\(\\): length must"
+    "|add\\(sparse, dense\\) is not supported|got: anchor \\w+, positive"
     "|Coefficients cannot be empty|Could not run 'aten|unsupported tensor layout|unexpected error"
 )
 #: PyTorch's arithmetic takes a number for ``out``, and writes the result into a tensor that nobody sees.

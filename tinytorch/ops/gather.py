@@ -9,7 +9,7 @@ from ..autograd.views import FLAG_VIEW, refresh
 from ..backends.cpu import error, lib
 from ..dtypes import ALL
 from ..tensor import Tensor, attempted, owned
-from .declare import both, function, ints, refuse, number, primitive, write_out
+from .declare import both, function, refuse, number, primitive, write_out
 from .index import ADD, FLAT, INDEX, KEEP, REPLACE, SELF, STRICT, adder, putter, reader
 from .shape import broadcast_shapes
 
@@ -330,7 +330,9 @@ def unravel_index(indices, shape):
     if not isinstance(indices, Tensor) or indices.dtype.kind != lib.TT_KIND_INT:
         given = indices.dtype if isinstance(indices, Tensor) else type(indices).__name__
         raise TypeError(f"unravel_index(): expected 'indices' to be integer dtype, but got {given}")
-    shape = ints((shape,))
+    shape = (shape,) if isinstance(shape, int) else shape
+    if not isinstance(shape, (tuple, list)) or not all(isinstance(n, int) for n in shape):
+        raise TypeError(f"unravel_index(): expected 'shape' to be int or sequence of ints, but got {shape!r}")
     if any(n < 0 for n in shape):
         raise ValueError(f"unravel_index(): 'shape' cannot have negative values, but got {shape}")
     found, indices = [], indices.long()

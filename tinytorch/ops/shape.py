@@ -282,9 +282,15 @@ def expand_as(input, other):
     return input.expand(other.shape)
 
 
-@both
-def broadcast_to(input, size):
-    """``input.expand(shape)``.
+@method
+def broadcast_to(self, size):
+    """``self.expand(size)``, where ``size`` may be a number. Follows ``torch.Tensor.broadcast_to``."""
+    return self.expand(ints((size,)))
+
+
+@function
+def broadcast_to(input, size):  # noqa: F811
+    """``input.expand(size)``.
 
     Args:
         size: the sizes
