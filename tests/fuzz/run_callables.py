@@ -15,6 +15,7 @@ What is wrong:
 import argparse
 import collections
 import contextlib
+import importlib
 import os
 import re
 import resource
@@ -143,6 +144,12 @@ def allowed(source, wanted, words, got, ours):
     return wanted in NEVER or SLIPS.search(words) is not None or NUMBER_FOR_OUT.search(ours) is not None
 
 
+def import_modules():
+    """PyTorch's modules that are called: ``import torch`` leaves some of them out."""
+    for module in callables.MODULES:
+        importlib.import_module(f"torch.{module}")
+
+
 def wrong(number, ours, theirs):
     """Why an outcome is wrong, in a few words; "" if it is not."""
     if ours[0] in ("died", "left behind"):
@@ -189,6 +196,8 @@ def main(argv=None):
         import torch
     except ImportError:
         torch = None
+    else:
+        import_modules()
     start = time.perf_counter()
     numbers = list(range(options.first, options.first + options.calls))
     if options.calls == 1:
