@@ -5,6 +5,8 @@ All of them are subscripts in another guise: ``reader`` and ``putter`` of index.
 
 from __future__ import annotations
 
+import operator
+
 from ..autograd.views import FLAG_VIEW, refresh
 from ..backends.cpu import error, lib
 from ..dtypes import ALL
@@ -304,6 +306,7 @@ def nonzero_static(input, *, size, fill_value=-1, out=None):
     Raises:
         RuntimeError: ``size`` is negative
     """
+    size = operator.index(size)
     if size < 0:
         raise RuntimeError(f"nonzero_static: 'size' must be a non-negative integer, got {size}")
     rows = nonzero(input)

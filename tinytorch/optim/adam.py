@@ -32,6 +32,7 @@ class Adam(ByRule):
         decoupled_weight_decay: bool = False,
     ):
         check_rate(lr)
+        rates = betas_of(betas)
         if isinstance(betas[0], Tensor) is not isinstance(betas[1], Tensor):
             raise ValueError("betas must be either both floats or both Tensors")
         if foreach and not capturable:
@@ -41,7 +42,7 @@ class Adam(ByRule):
         check_options(
             [
                 (eps >= 0.0, "epsilon value", eps),
-                *betas_of(betas),
+                *rates,
                 (weight_decay >= 0.0, "weight_decay value", weight_decay),
             ]
         )
