@@ -128,7 +128,8 @@ SLIPS = re.compile(
     "|tuple index out of range|(not enough|too many) values to unpack|has no len\\(\\)|slow_conv_dilated"
     "|addmm_\\w*sparse|cannot convert float|only one element tensors can|ZeroDivisionError"
     "|internal error|not implemented for 'Complex|narrow\\(\\): length must"
-    "|add\\(sparse, dense\\) is not supported|got: anchor \\w+, positive"
+    "|add\\(sparse, dense\\) is not supported|tensors do not have strides|output_size\\[\\d\\]=-inf"
+    "|got: anchor \\w+, positive"
     "|Coefficients cannot be empty|Could not run 'aten|unsupported tensor layout|unexpected error"
 )
 #: PyTorch's arithmetic takes a number for ``out``, and writes the result into a tensor that nobody sees.
