@@ -60,7 +60,8 @@ class _Numbered(Module):
         """Puts a module before position ``index``. Returns this container."""
         index = operator.index(index)
         if not isinstance(module, Module):
-            raise AssertionError(f"module should be of type: {Module}")
+            error = AssertionError if isinstance(self, Sequential) else TypeError
+            raise error(f"module should be of type: {Module}")
         if not -len(self) <= index <= len(self):
             raise IndexError(f"Index out of range: {index}")
         modules = list(self)

@@ -204,6 +204,7 @@ _ASKED = {
     "tensor_split.indices_or_sections": "int | Sequence[_int] | Tensor",
     "margin_ranking_loss.margin": None,
     "nuclear_norm.dim": None,
+    "narrow_copy.start": "_int",
     "scaled_dot_product_attention.is_causal": "_bool",
     "scaled_dot_product_attention.enable_gqa": "_bool",
     "quantile.dim": "int | None",
