@@ -67,12 +67,6 @@ def equal(input, other) -> bool:
 
 
 @function(kind="query")
-def is_tensor(obj) -> bool:
-    """Is ``obj`` a Tensor?"""
-    return isinstance(obj, Tensor)
-
-
-@function(kind="query")
 def is_floating_point(input) -> bool:
     """Has ``input`` a floating dtype?"""
     return input.is_floating_point()
