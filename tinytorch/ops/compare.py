@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ..dtypes import finfo
-from ..tensor import FUNCTIONS, Tensor
+from ..tensor import FUNCTIONS
 from .declare import both, composite, function, real_only, write_out
 from .pointwise import _where as where
 

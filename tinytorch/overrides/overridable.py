@@ -53,7 +53,9 @@ def outer({free}):
 
 #: Functions that nobody overrides, and those that modes may override, but no arguments: as in PyTorch.
 NEVER = frozenset(
-    "broadcast_shapes from_numpy frombuffer is_storage is_tensor manual_seed range set_rng_state".split()  # noqa: SIM905
+    """
+    broadcast_shapes from_numpy frombuffer is_storage is_tensor manual_seed range set_rng_state
+    """.split()  # noqa: SIM905 (a list of words)
 )
 NOT_BY_ARGUMENTS = NEVER | frozenset(
     """
@@ -81,7 +83,8 @@ _OTHERS = frozenset(
 _NAMED = {
     "__add__": "add", "__radd__": "add", "__iadd__": "add_", "__sub__": "sub", "__isub__": "sub_", "__mul__": "mul",
     "__rmul__": "mul", "__imul__": "mul_", "__truediv__": "div", "__itruediv__": "div_", "__pow__": "pow",
-    "__ipow__": "pow_", "__rtruediv__": "__rdiv__", "__mod__": "remainder", "__imod__": "remainder_", "__ifloordiv__": "floor_divide_",
+    "__ipow__": "pow_", "__rtruediv__": "__rdiv__", "__mod__": "remainder", "__imod__": "remainder_",
+    "__ifloordiv__": "floor_divide_",
     "__matmul__": "matmul", "__lt__": "lt", "__le__": "le", "__gt__": "gt", "__ge__": "ge", "__ne__": "ne",
 }  # fmt: skip
 #: Python's operators of two operands, by those that the right operand is asked for.
