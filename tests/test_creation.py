@@ -69,6 +69,18 @@ def test_creation(torch, name):
     assert_same(CREATION[name](tinytorch), CREATION[name](torch))
 
 
+@pytest.mark.parametrize("dtype", [*FLOATS, "int32"])
+def test_linspace_has_pytorchs_bits(torch, dtype):
+    """Programs take differences of its numbers: one unit in the last place is much of them."""
+    for n in (1, 2, 3, 7, 10, 64, 128, 1001):
+        for start, end in ((0, 1), (-1.2, 1.2), (0.0001, 0.02), (3.7, -11.3), (5, 70)):
+            ours, theirs = (m.linspace(start, end, n, dtype=getattr(m, dtype)) for m in (tinytorch, torch))
+            assert ours.tolist() == theirs.tolist(), (start, end, n)
+    if dtype == "float64":
+        ours, theirs = (m.logspace(-3, 2.3, 50, dtype=m.float64) for m in (tinytorch, torch))
+        assert ours.tolist() == theirs.tolist()
+
+
 def test_empty():
     x = tinytorch.empty(2, 3, dtype=tinytorch.int16)
     assert (tuple(x.shape), dtype_name(x)) == ((2, 3), "int16")
