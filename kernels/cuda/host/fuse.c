@@ -301,8 +301,6 @@ static bool run_eagerly(const tt_kernel *k, char *const *base, const tt_number *
 /* Compiled kernels. */
 
 #define MOST_BYTES 4000 /* of arguments */
-#define FEW_ROWS 32
-#define MANY_COLUMNS 32768
 #define PARTS 256 /* bytes of shared memory for what the warps of a row have of a reduction */
 
 static int largest_of(const tt_kernel *k) {
@@ -365,8 +363,6 @@ static int64_t divided(int64_t n, int64_t by) { return (n + by - 1) / by; }
 static bool launchable(const tt_kernel *k) {
     if (__atomic_load_n(&k->state, __ATOMIC_ACQUIRE) != 2) return false;
     if (k->numel >= (int64_t)1 << 31) return false;
-    /* Of so few rows most lanes would have nothing to add up. */
-    if (k->pattern == TT_PATTERN_OUTER_REDUCTION && k->row < FEW_ROWS && k->inner >= MANY_COLUMNS) return false;
     return k->pattern != TT_PATTERN_ROW_REDUCTION || k->detail + PARTS * k->num_reductions <= tt_cuda_shared_room();
 }
 
