@@ -12,7 +12,8 @@
  * What runs before what is a partial order, kept as a set of kernels for each kernel, so that small kernels on the way
  * (a scalar between a forward and a backward pass) do not cut a large one in two. The kernels are put in line at the end.
  * Before all that, dead nodes are dropped; after it, a value is stored only if it is used outside of its kernel, and a
- * kernel that stores nothing is dropped, too: that which fills a buffer of which only a part was read, and in registers. */
+ * kernel that stores nothing is dropped, too: that which fills a buffer of which only a part was read, and in registers.
+ * What is then one operator on a device is left to its eager kernel. */
 #include "fuse/plan.h"
 #include <stdlib.h>
 #include <string.h>
@@ -301,7 +302,7 @@ static void leave_alone(planner *p, int num_nodes) {
     for (int i = 0; i < num_nodes; i++) {
         const tt_node *node = &p->nodes[i];
         tt_group *d = node->dead ? NULL : &p->groups[node->kernel];
-        if (!d || d->num_nodes > 1 || node->kind == TT_NODE_RANDOM) continue;
+        if (!d || d->num_nodes > 1) continue;
         if (node->kind == TT_NODE_REDUCE) {
             d->pattern = TT_PATTERN_EXTERN;
             d->kept = 0;
