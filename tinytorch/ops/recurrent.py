@@ -160,8 +160,8 @@ def _backward(steps: Steps, g, g_c, w, h0, c0, y, c, gates, edges):
     )
 
 
-# What the inputs contribute, x, is as large as the gates, and only second derivatives ask for it. So they compute it anew,
-# from what it was made of: `made_of`, `w_ih` and `b_ih` get their gradients through x.
+# What the inputs contribute, x, is as large as the gates, and only second derivatives ask for it. So they compute it
+# anew, from what it was made of: `made_of`, `w_ih` and `b_ih` get their gradients through x.
 
 
 def _contributed(made_of, w_ih, b_ih, dtype):
