@@ -165,7 +165,7 @@ def _backward(steps: Steps, g, g_c, w, h0, c0, y, c, gates, edges):
 
 
 def _contributed(made_of, w_ih, b_ih, dtype):
-    return in_dtype(linear(made_of, w_ih, b_ih), dtype)
+    return linear(*(t if t is None else in_dtype(t, dtype) for t in (made_of, w_ih, b_ih)))
 
 
 def _lstm_formula(g_y, g_c, w, b, h0, c0, made_of, w_ih, b_ih, how, edges):
