@@ -77,7 +77,7 @@ def integers(op: str, name: str, value, n: int) -> tuple[int, ...]:
     for v in values:
         if isinstance(v, (str, bytes)) or not hasattr(v, "__index__"):
             raise TypeError(f"{op}(): argument '{name}' must be tuple of ints, not {type(v).__name__}")
-    if len(values) not in (1, n):
+    if len(values) not in (1, n) or not values:
         raise RuntimeError(
             f"expected {name} to be a single integer value or a list of {n} values to match the "
             f"convolution dimensions, but got {name}={list(values)}"
