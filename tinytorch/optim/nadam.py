@@ -13,7 +13,6 @@ class NAdam(ByRule):
     _rule = lib.TT_RULE_nadam
     _writer = writer_number("NAdam.step")
     _counted = False
-    _skips = False
     _counters = ("mu_product",)
 
     def __init__(
@@ -72,7 +71,7 @@ class NAdam(ByRule):
 
     def update(self, group):
         params = [p for p in group["params"] if p._grad is not None]
-        if group["differentiable"] or group["capturable"]:
+        if group["differentiable"] or group["capturable"] or self.found_inf is not None:
             return self.by_formula(group, params)
         alike: dict[tuple, list] = {}  # parameters of the same step: all, as a rule
         for p in params:

@@ -416,8 +416,9 @@ def attach_inplace(op: Elementwise, name: str, doc: str, second: str = "other") 
     if len(op.params) == 2:
         params, call = f"input, {second}", f"update(input, {second}, written)"
         if op.tensors and op.tensors[1]:
-            check = f"if not isinstance({second}, Tensor):\n    op.judge((input, {second}), written)\n"
-    source = f"def inplace({params}):{judged(f'{check}return op.{call}')}"
+            check = f"\n    if not isinstance({second}, Tensor):\n        op.judge((input, {second}), written)"
+    body = f"{check}\n    return op.{call}"
+    source = f"def inplace({params}):{judged(body)}"
     (inplace,) = build(op, source, f"<in place, of {params}>", ("inplace",), written=written)
     inplace.__name__, inplace.op = written, record_of(written, kind="update")  # which sees to its arguments itself
     inplace.__doc__ = f"In place: {doc}"
