@@ -231,6 +231,9 @@ def gradient_by_input(op, input_size, weight, grad, *how) -> Tensor:
 
 def gradient_by_weight(op, input, weight_size, grad, *how) -> Tensor:
     """The gradient of a convolution with this stride, padding, dilation and groups by its weight."""
+    for name, t in (("input", input), ("grad_output", grad)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"{op}(): argument '{name}' must be Tensor, not {type(t).__name__}")
     return _weight_gradient(grad, input, tuple(weight_size[2:]), _walk(op, weight_size, *how))
 
 
