@@ -92,6 +92,8 @@ def _check_shape(op, input: Tensor, normalized_shape) -> int:
             f"{op}: Expected normalized_shape to be at least 1-dimensional, i.e., containing at least "
             "one element, but got normalized_shape = []"
         )
+    if op == "rms_norm" and input._h.ndim < n:
+        raise ValueError(f"rms_norm: Input tensor must have at least {n} dimensions, but got {input._h.ndim}")
     if tuple(input.shape[max(input._h.ndim - n, 0) :]) != shape:
         raise RuntimeError(
             f"{op}: Given normalized_shape={list(shape)}, expected input with shape "

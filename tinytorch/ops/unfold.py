@@ -34,7 +34,8 @@ def _pair(op: str, name: str, value) -> tuple[int, int]:
     """A number for both dimensions, or one of each, in anything that can be walked."""
     values = tuple(value) if isinstance(value, Iterable) else (value, value)
     for k, v in enumerate(values):
-        if isinstance(v, (str, bytes)) or not hasattr(v, "__index__"):
+        flag = k == 0 and type(v).__name__ in ("bool", "bool_")  # PyTorch's parser looks for it at the first place
+        if flag or isinstance(v, (str, bytes)) or not hasattr(v, "__index__"):
             raise TypeError(
                 f"{op}(): argument '{name}' must be tuple of ints, but found element of type {type(v).__name__} at "
                 f"pos {k}"
@@ -68,7 +69,7 @@ def _batched(op: str, input, n: int) -> bool:
     if not isinstance(input, Tensor):
         raise TypeError(f"{op}(): argument 'input' must be Tensor, not {type(input).__name__}")
     shape = list(input.shape)
-    if n == 4 and len(shape) < 3:
+    if n == 4 and len(shape) < 3 and 0 not in shape[1:]:
         raise IndexError(f"unfold: Dimension out of range: expected a 3D or 4D (batch mode) tensor, but got: {shape}")
     if len(shape) not in (n - 1, n) or 0 in shape[len(shape) - n + 1 :]:
         raise RuntimeError(

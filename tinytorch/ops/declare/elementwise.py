@@ -82,7 +82,7 @@ class Elementwise(Op):
     def into(self, out: Tensor, args: tuple, name: str):
         """Writes into ``out``; recorded when it is one of the arguments (in place). Returns it."""
         if not isinstance(out, Tensor):
-            which = "input" if any(a is out for a in args) else "out"
+            which = "input" if args and args[0] is out else "out"
             raise TypeError(f"{name}(): argument '{which}' must be Tensor, not {type(out).__name__}")
         self.judge(args, name)
         tensors = [operand(a, name, p) for a, p in zip(args, self.params)]
