@@ -18,7 +18,7 @@ class dtype:
 
     ``code`` numbers it in C, ``compute`` is the code of the dtype its arithmetic is done in, ``kind`` its category in
     promotion (``lib.TT_KIND_...``). ``suffix`` and ``c_type`` name it in C sources; ``numpy`` is NumPy's dtype, None
-    for bfloat16 and complex32, which NumPy lacks, and ``stored`` that of the same size in which NumPy holds the elements.
+    for bfloat16 and complex32, which NumPy lacks, and ``stored`` that of the same size in which it holds the elements.
     ``scalar_type`` and ``cpp`` are PyTorch's names, in Python's messages and in traces."""
 
     __slots__ = (

@@ -3,6 +3,7 @@
 from ..tensor import FUNCTIONS
 from . import (
     activation,
+    addcmul,
     addmm,
     arithmetic,
     aten,
@@ -41,6 +42,7 @@ from . import (
     loss,
     low_rank,
     lu,
+    margin_loss,
     matmul,
     matrix_functions,
     matrix_norms,
