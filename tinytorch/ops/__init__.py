@@ -31,6 +31,7 @@ from . import (
     frexp,
     gather,
     grid_sample,
+    hash_tensor,
     histogram,
     householder,
     index,
