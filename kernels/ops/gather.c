@@ -97,6 +97,10 @@ static bool make_plan(plan *pl, tt_array *a, int n, const int64_t *code, tt_arra
     from = pl->ndim;
     if ((j->m = broadcast(pl, v->n, indices)) < 0) return false;
     count = pl->ndim - from;
+    for (int k = 0; k < v->n && j->m; k++)
+        for (int d = 0; d < v->span[k]; d++)
+            if (!v->shape[v->dim[k] + d])
+                return tt_fail(TT_INDEX_ERROR, "index is out of bounds for dimension with size 0");
     for (int d = first; d < v->ndim; d++) {
         if (taken[d]) continue;
         if (pl->ndim == TT_MAX_NDIM)

@@ -14,6 +14,7 @@ PER_THOUSAND = 1
 
 
 def check(numbers, torch, jobs=1):
+    run_callables.import_modules()
     found, counts = run_callables.fuzz(numbers, torch, jobs)
     grave = [(callables.call(n), why, ours) for n, why, ours, _ in found if " for " not in why]
     assert not grave

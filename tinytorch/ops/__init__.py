@@ -64,6 +64,7 @@ from . import (
     scan,
     scatter,
     search,
+    segment_reduce,
     select,
     shape,
     shuffle,

@@ -89,14 +89,12 @@ def _first_order(g, input, weight, bias_shape, mean, rstd, training, edges):
 
 def _by_kernels(g, input, weight, bias_shape, mean, rstd, training, edges):
     """The same, of kernels for whole arrays."""
-    sums = of_weight = of_bias = grad = None
-    if edges[1] is not None or edges[2] is not None or training:
-        sums = owned.tt_batch_norm_sums(g._h, input._h, mean._h)
+    of_weight = of_bias = grad = None
     if edges[0] is not None:
-        used = sums._h if training else NULL
-        operands = g._h, input._h, _handle(weight), mean._h, rstd._h, used
+        operands = g._h, input._h, _handle(weight), mean._h, rstd._h, training
         grad, of_weight, of_bias = _backward(*operands, ffi.new("tt_array *[2]"))
-    if sums is not None and of_weight is None:
+    if of_weight is None and not edges[1] is edges[2] is None:
+        sums = owned.tt_batch_norm_sums(g._h, input._h, mean._h)
         of_bias, of_weight = sums[0], sums[1] * rstd
     return (
         grad,

@@ -10,7 +10,9 @@ from .matmul import mm_kernel, want
 
 
 def _dims(t, dims):
-    return [t._dim(d) for d in ([dims] if isinstance(dims, int) else dims)]
+    if not isinstance(dims, (tuple, list)):
+        raise TypeError(f"tensordot(): argument 'dims' must be a pair of tuples of ints, not of {type(dims).__name__}")
+    return [t._dim(d) for d in dims]
 
 
 @function

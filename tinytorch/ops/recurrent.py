@@ -231,7 +231,7 @@ def _network(kind: str, x, sizes, hx, params, biases: bool, layers: int, p: floa
         )
     for h in hx:
         if h._h.ndim != 3 or h.shape[0] != layers * directions:
-            raise RuntimeError(
+            raise (RuntimeError if h._h.ndim else IndexError)(
                 f"{kind}: expected first states of shape ({layers * directions}, N, H), got {tuple(h.shape)}"
             )
     batch = sizes[0] if sizes else hx[0].shape[1]
@@ -261,11 +261,21 @@ def _check(kind: str, input, states, params) -> None:
             raise NotImplementedError(f"{kind}: not implemented for '{x.dtype.name}'")
 
 
-def _padded(kind, input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
+def _states(kind: str, hx) -> tuple:
+    """h, or h and c."""
     states = tuple(hx) if kind == "lstm" else (hx,)
+    if kind == "lstm" and len(states) != 2:
+        raise RuntimeError(f"lstm expects two hidden states, got {len(states)}")
+    return states
+
+
+def _padded(kind, input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
+    states = _states(kind, hx)
     _check(kind, input, states, params)
     if input._h.ndim != 3:
-        raise RuntimeError(f"{kind}: expected an input of 3 dimensions, got {input._h.ndim}")
+        raise (IndexError if batch_first and input._h.ndim < 2 else RuntimeError)(
+            f"{kind}: expected an input of 3 dimensions, got {input._h.ndim}"
+        )
     x = input.transpose(0, 1) if batch_first else input
     steps, batch, size = x.shape
     options = has_biases, num_layers, dropout, train, bidirectional
@@ -275,12 +285,13 @@ def _padded(kind, input, hx, params, has_biases, num_layers, dropout, train, bid
 
 
 def _packed(kind, data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional):
-    states = tuple(hx) if kind == "lstm" else (hx,)
+    states = _states(kind, hx)
     _check(kind, data, states, params)
     if not isinstance(batch_sizes, Tensor):
         raise TypeError(f"{kind}(): argument 'batch_sizes' must be Tensor, not {type(batch_sizes).__name__}")
     if batch_sizes.dtype is not int64 or batch_sizes._h.ndim != 1:
-        raise RuntimeError(f"{kind}: expected batch_sizes as a vector of int64, got {batch_sizes!r}")
+        kind_of_error = RuntimeError if batch_sizes._h.ndim else IndexError
+        raise kind_of_error(f"{kind}: expected batch_sizes as a vector of int64, got {batch_sizes!r}")
     options = has_biases, num_layers, dropout, train, bidirectional
     out, last = _network(kind, data, tuple(batch_sizes.tolist()), states, params, *options)
     return out, *last
@@ -345,9 +356,11 @@ rnn_tanh, rnn_relu, lstm, gru = (_declare(kind) for kind in KINDS)
 def _cell(kind: str, input, states, w_ih, w_hh, b_ih, b_hh):
     _check(f"{kind}_cell", input, states, (w_ih, w_hh))
     name, gates, hidden = f"{kind}_cell", GATES[kind], states[0].shape[-1]
-    for w in (w_ih, w_hh):
-        if w._h.ndim < 2:
-            raise IndexError(f"{name}: Dimension out of range: weights are matrices, got shape {tuple(w.shape)}")
+    if tuple(w_ih.shape[1:]) == () and tuple(w_ih.shape) not in ((), (gates * hidden,)):
+        raise RuntimeError(f"{name}: weight_ih first dim must be {gates} * {hidden}, but got {w_ih.shape[0]}")
+    for what, t in (("input", input), ("state", states[0]), ("weight_ih", w_ih), ("weight_hh", w_hh)):
+        if t._h.ndim < 2:
+            raise IndexError(f"{name}: Dimension out of range: {what} is a matrix, got shape {tuple(t.shape)}")
     if tuple(w_ih.shape) != (gates * hidden, input.shape[-1]) or tuple(w_hh.shape) != (gates * hidden, hidden):
         raise RuntimeError(
             f"{name}: input {tuple(input.shape)} and state {tuple(states[0].shape)} do not match weights "

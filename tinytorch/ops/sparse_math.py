@@ -191,6 +191,8 @@ def div_into(input, other, *, rounding_mode=None):
 
 def _product(s: SparseTensor, dense: Tensor) -> Tensor:
     """A sparse matrix times a dense matrix."""
+    if s.ndim < 2 or dense.ndim < 2:
+        raise IndexError(f"mm: Dimension out of range: expected matrices, got {s.ndim}D and {dense.ndim}D tensors")
     if s.ndim != 2 or dense.ndim != 2 or s._entries.ndim > 1:
         raise RuntimeError(f"mm: expected matrices, got {s.ndim}D and {dense.ndim}D tensors")
     if s.shape[1] != dense.shape[0]:

@@ -32,9 +32,9 @@ typedef struct {
     int64_t channels, inner, n, blocks, tiles;
 } tt_batch_sums_args;
 
-/* batch_running: what follows from the sums of x and (x - mean)^2, which become mean and variance; a thread to a channel. Variant: 1, there are running statistics. */
+/* batch_running: what follows from the sums of x and (x - mean)^2, which become mean and 1 / standard deviation; a thread to a channel. Variant: 1, there are running statistics. */
 typedef struct {
-    char *stats; /* [3][channels] */
+    char *stats; /* [2][channels] */
     char *running_mean, *running_var;
     int64_t channels, n;
     double kept, momentum, eps, freedom; /* kept: 1 - momentum; freedom: n / (n - 1) */

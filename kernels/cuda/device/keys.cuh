@@ -79,7 +79,7 @@ static TT_DEVICE void tt_row(const tt_sort_args &p, int64_t row, int64_t *in, in
     }
 }
 
-static TT_DEVICE void tt_deliver(const tt_sort_args &p, int64_t in, int64_t out, int64_t i, int64_t index) {
+static TT_DEVICE void tt_write_out(const tt_sort_args &p, int64_t in, int64_t out, int64_t i, int64_t index) {
     const int64_t at = out + i * p.out_step;
     ((stored *)p.values)[at] = *(const stored *)(p.in + in + index * p.step);
     p.indices[at] = index;

@@ -86,6 +86,8 @@ static TT_DEVICE float tt_quick_cos_f32(float x) {
     return tt_abs_f32(x) <= TT_TRIG_SMALL_F32 ? tt_cos_small_f32(x) : tt_cos_f32(x);
 }
 
+#include "cuda/device/quick_lgamma.cuh"
+
 /* V elements in one access of memory. */
 template <typename S, int V> struct alignas(sizeof(S) * V) tt_pack {
     S at[V];

@@ -61,7 +61,7 @@ bool tt_cuda_batch_statistics(const tt_batch_norm_work *v, const tt_batch_statis
 }
 
 static bool apply(const tt_batch_norm_work *w, tt_batch_norm_args *p, int compute) {
-    int dtype = w->out->dtype, log = 4, op = !w->g ? 0 : w->sums ? 1 : 2;
+    int dtype = w->out->dtype, log = 4, op = !w->g ? 0 : w->of_weight ? 1 : 2;
     int64_t along = w->inner > 1 ? w->inner : w->channels, all = (intptr_t)p->x | (intptr_t)p->out | (intptr_t)p->g;
     while (log > 0 &&
            (tt_itemsizes[dtype] << log > 16 || along % ((int64_t)1 << log) || all & ((tt_itemsizes[dtype] << log) - 1)))
@@ -78,19 +78,42 @@ static bool apply(const tt_batch_norm_work *w, tt_batch_norm_args *p, int comput
                      (p->numel + tile - 1) / tile, 1, TT_CUDA_THREADS, 0, *p);
 }
 
-enum { X, G, WEIGHT, BIAS, MEAN, RSTD, SUMS, OPERANDS };
+enum { X, G, WEIGHT, BIAS, MEAN, RSTD, OPERANDS };
 
 static bool take(tt_plain *in, const tt_batch_norm_work *w, int compute) {
-    tt_array *all[OPERANDS] = {w->x, w->g, w->weight, w->bias, w->mean, w->rstd, w->sums};
+    tt_array *all[OPERANDS] = {w->x, w->g, w->weight, w->bias, w->mean, w->rstd};
     for (int k = 0; k < OPERANDS; k++)
         if (!tt_plain_take(&in[k], all[k], !all[k] ? 0 : k < MEAN ? all[k]->dtype : compute)) return false;
     return true;
 }
 
+bool tt_cuda_batch_norm_sums(const tt_batch_norm_work *w) {
+    int compute = w->sums->dtype;
+    tt_plain in[OPERANDS] = {{0}};
+    bool ok = take(in, w, compute);
+    if (ok) {
+        tt_batch_sums_args p = {.g = tt_plain_data(&in[G]),
+                                .x = tt_plain_data(&in[X]),
+                                .mean = tt_plain_data(&in[MEAN]),
+                                .channels = w->channels,
+                                .inner = w->inner,
+                                .n = w->outer * w->inner};
+        ok = sum_up(TT_BATCH_GRADIENT, &p, w->x->dtype, compute, w->sums->data);
+    }
+    tt_plain_done(in, OPERANDS);
+    return ok;
+}
+
 bool tt_cuda_batch_norm(const tt_batch_norm_work *w) {
     int compute = tt_compute_dtype(w->x->dtype);
     tt_plain in[OPERANDS] = {{0}};
+    tt_batch_norm_work sums = *w;
     bool ok = take(in, w, compute);
+    if (ok && w->of_weight) {
+        sums.x = in[X].array;
+        sums.g = in[G].array;
+        ok = (sums.sums = tt_cuda_temporary(compute, 2 * w->channels)) && tt_cuda_batch_norm_sums(&sums);
+    }
     if (ok) {
         tt_batch_norm_args p = {.x = tt_plain_data(&in[X]),
                                 .g = tt_plain_data(&in[G]),
@@ -101,7 +124,7 @@ bool tt_cuda_batch_norm(const tt_batch_norm_work *w) {
                                 .bias = tt_plain_data(&in[BIAS]),
                                 .mean = tt_plain_data(&in[MEAN]),
                                 .rstd = tt_plain_data(&in[RSTD]),
-                                .sums = tt_plain_data(&in[SUMS]),
+                                .sums = sums.sums ? sums.sums->data : NULL,
                                 .numel = w->out->numel,
                                 .channels = w->channels,
                                 .inner = w->inner,
@@ -110,25 +133,7 @@ bool tt_cuda_batch_norm(const tt_batch_norm_work *w) {
                                 .by_channels = divider(w->channels)};
         ok = apply(w, &p, compute);
     }
-    tt_plain_done(in, OPERANDS);
-    return ok;
-}
-
-bool tt_cuda_batch_norm_sums(const tt_batch_norm_work *w) {
-    int compute = w->sums->dtype;
-    tt_batch_norm_work operands = *w;
-    operands.sums = NULL;
-    tt_plain in[OPERANDS] = {{0}};
-    bool ok = take(in, &operands, compute);
-    if (ok) {
-        tt_batch_sums_args p = {.g = tt_plain_data(&in[G]),
-                                .x = tt_plain_data(&in[X]),
-                                .mean = tt_plain_data(&in[MEAN]),
-                                .channels = w->channels,
-                                .inner = w->inner,
-                                .n = w->outer * w->inner};
-        ok = sum_up(TT_BATCH_GRADIENT, &p, w->x->dtype, compute, w->sums->data);
-    }
+    if (sums.sums) tt_free(sums.sums);
     tt_plain_done(in, OPERANDS);
     return ok;
 }
