@@ -43,7 +43,15 @@ def _bounds(data, lengths, offsets, axis: int, unsafe: bool):
 
 @function
 def segment_reduce(
-    data: Tensor, reduce: str, *, lengths=None, indices=None, offsets=None, axis: int = 0, unsafe=False, initial=None
+    data: Tensor,
+    reduce: str,
+    *,
+    lengths: Tensor | None = None,
+    indices: Tensor | None = None,
+    offsets: Tensor | None = None,
+    axis: int = 0,
+    unsafe: bool = False,
+    initial: float | None = None,
 ):
     """Sums, products, means or extremes of the segments of ``data`` that follow one another along ``axis``. Follows
     ``torch.segment_reduce``.
@@ -51,9 +59,9 @@ def segment_reduce(
     Args:
         data: a floating tensor
         reduce: ``"sum"``, ``"prod"``, ``"mean"``, ``"max"`` or ``"min"``
-        lengths: how long each segment is: integers (*, segments), where * are the dimensions of ``data`` before the axis
+        lengths: how long each segment is: integers (\\*, segments), after the dimensions of ``data`` before the axis
         indices: not implemented, as in PyTorch
-        offsets: where each segment begins, and the last one ends: integers (*, segments + 1)
+        offsets: where each segment begins, and the last one ends: integers (\\*, segments + 1)
         axis: the last dimension of ``lengths`` or ``offsets``
         unsafe: True: ``lengths`` are not looked at
         initial: what each reduction starts with, and gives for no elements
