@@ -145,3 +145,12 @@ def test_complex32_is_computed_in_complex64():
     assert table.tolist() == [0, 1.25 + 1j, 0]
     m = made[tinytorch].reshape(3, 1)
     assert (m @ m.t()).dtype is tinytorch.complex32
+
+
+@pytest.mark.parametrize("dim", [(), 1, (0, 2), -1])
+@pytest.mark.parametrize("given", [torch.randn(3, 4, 5), torch.randint(-9, 9, (3, 4, 5)), torch.rand(3, 1, 5).half()])
+def test_hash_tensor(given, dim):
+    wanted = torch.hash_tensor(given, dim, keepdim=True)
+    ours = tinytorch.hash_tensor(tinytorch.from_numpy(given.numpy()), dim, keepdim=True)
+    assert ours.dtype is tinytorch.uint64 and ours.tolist() == wanted.tolist()
+    assert ours.squeeze().tolist() == tinytorch.from_numpy(given.numpy()).hash_tensor(dim).squeeze().tolist()

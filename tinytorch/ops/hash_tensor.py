@@ -6,7 +6,7 @@ from ..dtypes import NEWER, int64, uint64
 from .declare import both, write_out
 
 
-@both(kind="query")
+@both
 def hash_tensor(input, dim=(), *, keepdim=False, mode: int = 0, out=None):
     """A number for all elements, or for those along ``dim``, that tells whether they have changed: the exclusive or of
     their bits, integers' as int64, floating ones' as float64. Follows ``torch.hash_tensor``.
