@@ -29,6 +29,8 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
             f"input1: {tuple(input1.shape)}, input2: {tuple(input2.shape)}, target: "
             f"{tuple(target.shape)} "
         )
+    if isinstance(margin, Tensor) and margin._h.ndim:
+        raise TypeError("margin_ranking_loss(): argument 'margin' must be float, not Tensor")
     return reduce_losses((-target * (input1 - input2) + margin).clamp(min=0), reduction)
 
 

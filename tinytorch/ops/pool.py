@@ -150,7 +150,7 @@ def _adaptive(op: str, input: Tensor, dims: int, output_size):
         raise ValueError(f"{op}: Input dimension should be at least {len(given) + 1}")
     if given and type(given[0]) is bool:  # PyTorch's parser looks for it at the first place
         raise TypeError(f"{op}(): argument 'output_size' must be tuple of ints, not bool")
-    given = tuple([n if n is None else operator.index(n) for n in given])
+    given = tuple([n if n is None and dims > 1 else operator.index(n) for n in given])
     if len(given) != dims:
         raise RuntimeError(f"{op}: output_size must be {dims} numbers, but got {len(given)}")
     sizes = spatial(op, input, dims)
