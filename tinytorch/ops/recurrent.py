@@ -160,37 +160,50 @@ def _backward(steps: Steps, g, g_c, w, h0, c0, y, c, gates, edges):
     )
 
 
-def _lstm_formula(g_y, g_c, x, w, b, h0, c0, how, edges):
-    inputs = x, w, b, h0, c0 = _apart(x, w, b, h0, c0)
-    return _derived(_composed(how, x, w, b, h0, c0), (g_y, g_c), inputs, edges)
+# What the inputs contribute, x, is as large as the gates, and only second derivatives ask for it. So they compute it
+# anew, from what it was made of: `made_of`, `w_ih` and `b_ih` get their gradients through x.
+
+
+def _contributed(made_of, w_ih, b_ih, dtype):
+    return linear(*(t if t is None else in_dtype(t, dtype) for t in (made_of, w_ih, b_ih)))
+
+
+def _lstm_formula(g_y, g_c, w, b, h0, c0, made_of, w_ih, b_ih, how, edges):
+    inputs = x, w, b, h0, c0 = _apart(_contributed(made_of, w_ih, b_ih, w.dtype), w, b, h0, c0)
+    return *_derived(_composed(how, x, w, b, h0, c0), (g_y, g_c), inputs, edges[:5]), None, None, None
 
 
 def _lstm_first_order(g_y, g_c, w, h0, c0, how, y, c, gates, edges):
-    return _backward(how, g_y, g_c, w, h0, c0, y, c, gates, edges)
+    return *_backward(how, g_y, g_c, w, h0, c0, y, c, gates, edges), None, None, None
 
 
 @primitive(
     outputs=("y", "c"),
     extra=("gates",),
-    inputs=("x", "w", "b", "h0", "c0"),
+    inputs=("x", "w", "b", "h0", "c0", "made_of", "w_ih", "b_ih"),
     vjp=_lstm_formula,
     first_order=_lstm_first_order,
 )
-def _lstm_layer(x, w, b, h0, c0, how):
+def _lstm_layer(x, w, b, h0, c0, made_of, w_ih, b_ih, how):
     return _forward(how, x, w, b, h0, c0)
 
 
-def _rnn_formula(g, x, w, b, h0, how, edges):
-    inputs = x, w, b, h0 = _apart(x, w, b, h0)
-    return _derived(_composed(how, x, w, b, h0, None)[:1], (g,), inputs, edges)
+def _rnn_formula(g, w, b, h0, made_of, w_ih, b_ih, how, edges):
+    inputs = x, w, b, h0 = _apart(_contributed(made_of, w_ih, b_ih, w.dtype), w, b, h0)
+    return *_derived(_composed(how, x, w, b, h0, None)[:1], (g,), inputs, edges[:4]), None, None, None
 
 
 def _rnn_first_order(g, w, h0, how, out, gates, edges):
-    return _backward(how, g, None, w, h0, None, out, None, gates, (*edges, None))[:4]
+    return *_backward(how, g, None, w, h0, None, out, None, gates, edges)[:4], None, None, None
 
 
-@primitive(extra=("gates",), inputs=("x", "w", "b", "h0"), vjp=_rnn_formula, first_order=_rnn_first_order)
-def _rnn_layer(x, w, b, h0, how):
+@primitive(
+    extra=("gates",),
+    inputs=("x", "w", "b", "h0", "made_of", "w_ih", "b_ih"),
+    vjp=_rnn_formula,
+    first_order=_rnn_first_order,
+)
+def _rnn_layer(x, w, b, h0, made_of, w_ih, b_ih, how):
     y, _, gates = _forward(how, x, w, b, h0, None)
     return y, gates
 
@@ -201,15 +214,16 @@ def _layer(steps: Steps, x, h0, c0, w_ih, w_hh, b_ih=None, b_hh=None, projection
         b_hh = zeros(w_hh.shape[0], dtype=w_hh.dtype, device=w_hh.device)
     elif steps.kind != "gru":  # it does not matter which product they are added to
         b_ih, b_hh = None, b_ih + b_hh
-    x = linear(x, w_ih, b_ih)
+    made_of = x, w_ih, b_ih
+    x = linear(*made_of)
     if projection is not None or not FLOATING[x._h.dtype]:
         return _composed(steps, x, w_hh, b_hh, h0, c0, projection)
     dtype, wide = x.dtype, ALL[x.dtype.compute]
     x, w, b, h0, c0 = (t if t is None else in_dtype(t, wide) for t in (x, w_hh, b_hh, h0, c0))
     if steps.kind == "lstm":
-        y, c, _ = _lstm_layer(x, w, b, h0, c0, steps)
+        y, c, _ = _lstm_layer(x, w, b, h0, c0, *made_of, steps)
         return in_dtype(y, dtype), in_dtype(c, dtype)
-    return in_dtype(_rnn_layer(x, w, b, h0, steps)[0], dtype), None
+    return in_dtype(_rnn_layer(x, w, b, h0, *made_of, steps)[0], dtype), None
 
 
 def _last(states, steps: Steps, batch: int):
