@@ -60,6 +60,7 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
     """The mean over classes of binary_cross_entropy_with_logits. Follows
     ``torch.nn.functional.multilabel_soft_margin_loss``."""
     reduction = legacy(reduction, size_average, reduce)
+    floating("multilabel_soft_margin_loss", input)
     losses = -(target * _logsigmoid(input) + (1 - target) * _logsigmoid(-input))
     return reduce_losses((losses if weight is None else losses * weight).mean(-1), reduction)
 
