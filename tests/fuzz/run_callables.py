@@ -105,7 +105,7 @@ def memory():
 def run(m, numbers, jobs, fused=False, seconds=SECONDS, device="cpu"):
     """{number: what its call does in a library}. ``fused``: every fourth in fused mode."""
     names, before = arguments.scope(m, device), None
-    limits = {"share": 2000, "memory": memory()} if device == "cpu" else {"share": 30}
+    limits = {"share": 2000, "memory": memory()} if device == "cpu" else {"share": 60}
 
     def work(number, report):
         nonlocal before
