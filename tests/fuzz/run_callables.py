@@ -145,7 +145,10 @@ NUMBER_FOR_OUT = re.compile("argument 'out' must be Tensor, not (int|float|bool|
 
 def allowed(source, wanted, words, got, ours):
     """May a call with one thing wrong raise another class than PyTorch's? ``words`` are PyTorch's, ``ours`` ours."""
-    if re.search("not implemented for (these dense and )?sparse tensors$", ours) and wanted in ORDINARY:
+    if (
+        re.search("not implemented for (these dense and )?sparse tensors$|of a sparse tensor alone$", ours)
+        and wanted in ORDINARY
+    ):
         return True  # before any value is looked at
     if OPEN.search(source) and {wanted, got} <= ORDINARY:
         return True

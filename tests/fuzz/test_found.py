@@ -256,6 +256,7 @@ RAISES = """
     torch.embedding_renorm_(T(2, 3), np.array([None]), 2, 2)
     F.adaptive_avg_pool2d(T(0), 1)
     F.lp_pool2d(T(2, 3, 4), 0, 2)
+    torch.pca_lowrank(T(2, 2), 2, False, -inf)
     F.batch_norm(T(1), None, None, training=True)
     torch.matmul(T(3), T(1, 3).to_sparse())
     torch.testing.make_tensor(2, dtype="meta", device="cpu")

@@ -172,6 +172,8 @@ _ASKED = {
     "unfold_copy.step": "int",
     "split_copy.split_size": "_int",
     "pca_lowrank.q": None,
+    "pca_lowrank.niter": None,
+    "svd_lowrank.niter": None,
     "svd_lowrank.q": None,
     "output_ratio": None,
     "hsplit.indices_or_sections": "int | Sequence[_int]",
