@@ -54,6 +54,8 @@ def _split(text: str, where: str) -> tuple:
 
 
 def _parse(equation: str):
+    if isinstance(equation, bytes):
+        equation = equation.decode("latin1")
     if not isinstance(equation, str):
         raise TypeError(f"einsum(): argument 'equation' must be str, not {type(equation).__name__}")
     left, arrow, right = equation.partition("->")

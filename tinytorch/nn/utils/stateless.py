@@ -23,8 +23,8 @@ def functional_call(
     if isinstance(parameters_and_buffers, dict):
         tensors = parameters_and_buffers
     else:
-        several = list(parameters_and_buffers)
-        if not all(isinstance(part, dict) for part in several):
+        several = parameters_and_buffers
+        if not isinstance(several, (list, tuple)) or not all(isinstance(part, dict) for part in several):
             raise ValueError("functional_call: expected a dictionary of tensors, or a sequence of dictionaries")
         tensors = {name: t for part in several for name, t in part.items()}
         if len(tensors) != sum(map(len, several)):
