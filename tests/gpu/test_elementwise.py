@@ -150,3 +150,12 @@ def test_numbers_of_the_cpu_beside_numbers_of_the_device(gpu):
     x, n = tt.full((), 4.0, device="cuda"), tt.tensor(2.0)
     for result in (n * x, x * n, 2.0 * x, 10 - tt.where(x > 5, n, 2.0 / (x / x)), tt.maximum(n, x) + x):
         assert result.device == x.device and result.item() == 8
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_gelu_of_every_half_number_has_the_bits_of_the_cpu(gpu, dtype):
+    x = tt.arange(-(1 << 15), 1 << 15).to(tt.int16).view(getattr(tt, dtype))
+    wanted, got = tt.nn.functional.gelu(x), tt.nn.functional.gelu(x.to("cuda")).cpu()
+    numbers = ~wanted.isnan()
+    assert tt.equal(got.isnan(), ~numbers)
+    assert tt.equal(got.view(tt.int16)[numbers], wanted.view(tt.int16)[numbers])

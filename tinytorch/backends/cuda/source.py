@@ -51,7 +51,9 @@ def source_of(key: int) -> str:
     macros = {"TT_OP": op, "TT_VARIANT": variant, **{f"TT_D{k}": SUFFIXES[d] for k, d in enumerate(dtypes)}}
     if operator:
         quick = operator in OPERATORS and OPERATORS[operator].periodic and dtypes[0] == lib.TT_F32
-        macros["TT_NAME"] = f"quick_{operator}" if quick else operator  # see prelude.cuh
+        rounded = operator == "gelu" and dtypes[1] in (lib.TT_F16, lib.TT_BF16)
+        # see prelude.cuh, rounded.cuh
+        macros["TT_NAME"] = f"quick_{operator}" if quick else f"rounded_{operator}" if rounded else operator
     if family == "elementwise":
         macros["TT_ARITY"] = ELEMENTWISE[op].arity
         macros.update({f"TT_K{k}": SUFFIXES[lib.tt_compute_of(op, k, dtypes[0])] for k in range(4)})
@@ -60,4 +62,6 @@ def source_of(key: int) -> str:
     head = "".join(f"#define {name} {value}\n" for name, value in macros.items())
     if family == "elementwise" and ELEMENTWISE[op].special:
         head += '#include "cuda/device/prelude.cuh"\n#include "scalar/special.h"\n'
+    if macros.get("TT_NAME", "").startswith("rounded_"):
+        head += '#include "cuda/device/prelude.cuh"\n#include "cuda/device/rounded.cuh"\n'
     return head + f'#include "cuda/device/{family}.cuh"\n'
