@@ -159,3 +159,13 @@ def test_gelu_of_every_half_number_has_the_bits_of_the_cpu(gpu, dtype):
     numbers = ~wanted.isnan()
     assert tt.equal(got.isnan(), ~numbers)
     assert tt.equal(got.view(tt.int16)[numbers], wanted.view(tt.int16)[numbers])
+
+
+def test_lgamma_of_floats_of_every_size(gpu):
+    """Where an estimate does it, and where not."""
+    all_over = tt.arange(0, 2**32, 40009).to(tt.int32)
+    near = tt.tensor([1, 2, 0.5, 1.5, 2.5, 3.5, 4.5], dtype=tt.float32).view(tt.int32)[:, None] + tt.arange(-99, 99)
+    for bits in (all_over, near.to(tt.int32)):
+        x = bits.view(tt.float32).clone()
+        check(tt.lgamma, x)
+        check(tt.lgamma, x.bfloat16())

@@ -6,7 +6,7 @@ import functools
 import os
 
 from ...dtypes import SUFFIXES
-from ...scalar import ELEMENTWISE, OPERATORS
+from ...scalar import ELEMENTWISE
 from ..cpu import ffi, lib
 
 
@@ -43,6 +43,11 @@ def approximate(source: str) -> str:
     return '#define TT_APPROXIMATE "cuda/device/approximate.cuh"\n' + source
 
 
+def quick(operator: str, dtype: str) -> str:
+    """The operator, or the function of prelude.cuh that gives the same bits in fewer instructions."""
+    return f"quick_{operator}" if dtype == "f32" and operator in ("sin", "cos", "lgamma") else operator
+
+
 @functools.cache
 def source_of(key: int) -> str:
     """What NVRTC compiles: the key's choices as macros, and the family's file."""
@@ -50,10 +55,8 @@ def source_of(key: int) -> str:
     operator = ffi.string(lib.tt_operator_name(key & 255, op)).decode()
     macros = {"TT_OP": op, "TT_VARIANT": variant, **{f"TT_D{k}": SUFFIXES[d] for k, d in enumerate(dtypes)}}
     if operator:
-        quick = operator in OPERATORS and OPERATORS[operator].periodic and dtypes[0] == lib.TT_F32
-        rounded = operator == "gelu" and dtypes[1] in (lib.TT_F16, lib.TT_BF16)
-        # see prelude.cuh, rounded.cuh
-        macros["TT_NAME"] = f"quick_{operator}" if quick else f"rounded_{operator}" if rounded else operator
+        rounded = operator == "gelu" and dtypes[1] in (lib.TT_F16, lib.TT_BF16)  # rounded.cuh
+        macros["TT_NAME"] = f"rounded_{operator}" if rounded else quick(operator, SUFFIXES[dtypes[0]])
     if family == "elementwise":
         macros["TT_ARITY"] = ELEMENTWISE[op].arity
         macros.update({f"TT_K{k}": SUFFIXES[lib.tt_compute_of(op, k, dtypes[0])] for k in range(4)})
