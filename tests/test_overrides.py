@@ -343,6 +343,49 @@ def modes(torch):
 
 
 @program
+def what_modes_see(torch):
+    """Not what asks for a type, nor what has no argument to ask; initial values, too."""
+    log = []
+
+    class Noting(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            log.append(func.__name__)
+            return func(*args, **kwargs or {})
+
+    x, init, state = torch.ones(2, 2), torch.nn.init, torch.get_rng_state()
+    with Noting():
+        for call in (
+            lambda: torch.is_tensor(x),
+            lambda: torch.is_storage(x),
+            lambda: torch.frombuffer(b"abcd", dtype=torch.uint8),
+            lambda: torch.broadcast_shapes((1,), (2,)),
+            lambda: torch.manual_seed(1),
+            lambda: torch.promote_types(torch.int8, torch.float16),
+            lambda: torch.result_type(x, x),
+            lambda: torch.get_rng_state(),
+            lambda: torch.full((2,), 1.0),
+            lambda: torch.rand(1),
+            lambda: 1 / x,
+            lambda: init.uniform_(x),
+            lambda: init.normal_(x),
+            lambda: init.constant_(x, 2),
+            lambda: init.kaiming_uniform_(x),
+        ):
+            log.append("")
+            call()
+    torch.set_rng_state(state)
+    return log
+
+
+@program
+def other_classes_in_initial_values(torch):
+    init = torch.nn.init
+    torch.overrides.is_tensor_like(Scalar(1))
+    fns = init.uniform_, init.normal_, init.constant_, init.kaiming_uniform_, torch.is_tensor, torch.is_storage
+    return [outcome(lambda f=f: named(f(Scalar(1), 0.5) if f in fns[:4] else f(Scalar(1)))[0]) for f in fns]
+
+
+@program
 def a_mode_that_answers(torch):
     class Sevens(torch.overrides.TorchFunctionMode):
         def __torch_function__(self, func, types, args=(), kwargs=None):

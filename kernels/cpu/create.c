@@ -1,6 +1,7 @@
 /* Ranges, computed in float64 or int64 block by block and cast; indices of triangles. */
 #include "cpu/cpu.h"
 #include "scalar/math_f64.h"
+#include "scalar/sequence.h"
 
 typedef struct range {
     const tt_range *r;
@@ -14,13 +15,22 @@ static double stepped(const range *job, int64_t k) {
 }
 
 /* From both ends to the middle, so that the last value is the end exactly. */
-static double between(const range *job, int64_t k) {
-    const tt_range *r = job->r;
-    int64_t n = job->out->numel;
-    return k < n / 2 || n == 1 ? r->start + (double)k * r->step : r->end - (double)(n - 1 - k) * r->step;
-}
+#define BETWEEN(along)                                                                                                 \
+    static double between_##along(const range *job, int64_t k) {                                                       \
+        const tt_range *r = job->r;                                                                                    \
+        int64_t n = job->out->numel;                                                                                   \
+        return k < n / 2 || n == 1 ? tt_along_##along(r->start, r->step, k)                                            \
+                                   : tt_along_##along(r->end, -r->step, n - 1 - k);                                    \
+    }
+BETWEEN(f64)
+BETWEEN(f32)
+BETWEEN(f16)
+BETWEEN(bf16)
 
-static double power(const range *job, int64_t k) { return tt_pow_f64(job->r->base, between(job, k)); }
+static double power(const range *job, int64_t k) {
+    const tt_range *r = job->r;
+    return tt_pow_f64(r->base, tt_exponent_f64(r->start, r->end, r->step, job->out->numel, k));
+}
 
 static void fill_range(void *context, int64_t begin, int64_t end) {
     const range *job = context;
@@ -58,9 +68,13 @@ static void triangle(tt_array *out, const tt_range *r) {
 }
 
 bool tt_cpu_range(tt_array *out, const tt_range *r) {
+    int d = out->dtype;
     range job = {r, out,
                  r->kind == TT_RANGE_STEPPED   ? stepped
-                 : r->kind == TT_RANGE_BETWEEN ? between
+                 : r->kind == TT_RANGE_BETWEEN ? (d == TT_F32    ? between_f32
+                                                  : d == TT_F16  ? between_f16
+                                                  : d == TT_BF16 ? between_bf16
+                                                                 : between_f64)
                  : r->kind == TT_RANGE_POWER   ? power
                                                : NULL};
     if (r->kind >= TT_RANGE_TRIL) triangle(out, r);

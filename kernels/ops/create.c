@@ -2,6 +2,7 @@
 #include "api/create.h"
 #include "backend/backend.h"
 #include "backend/now.h"
+#include "scalar/half.h"
 
 static tt_array *filled(const char *name, const tt_range *r, int dtype, int64_t n) {
     tt_array *out = tt_empty(dtype, 1, &n);
@@ -20,15 +21,28 @@ tt_array *tt_arange(int dtype, int64_t n, double fstart, double fstep, int64_t i
     return filled("arange", &r, dtype, n);
 }
 
-static double step_of(int64_t n, double start, double end) { return n > 1 ? (end - start) / (double)(n - 1) : 0; }
+static double rounded(int dtype, double x) {
+    return dtype == TT_F32    ? (float)x
+           : dtype == TT_F16  ? tt_round_f16_f32((float)x)
+           : dtype == TT_BF16 ? tt_round_bf16_f32((float)x)
+                              : x;
+}
+
+/* n numbers between two ends: the ends, and the step, are those of the dtype. */
+static tt_range range_between(int kind, int dtype, int64_t n, double start, double end) {
+    start = rounded(dtype, start), end = rounded(dtype, end);
+    double step = n > 1 ? rounded(dtype, rounded(dtype, end - start) / rounded(dtype, (double)(n - 1))) : 0;
+    return (tt_range){.kind = kind, .start = start, .end = end, .step = step};
+}
 
 tt_array *tt_linspace(int dtype, int64_t n, double start, double end) {
-    tt_range r = {.kind = TT_RANGE_BETWEEN, .start = start, .end = end, .step = step_of(n, start, end)};
+    tt_range r = range_between(TT_RANGE_BETWEEN, dtype, n, start, end);
     return filled("linspace", &r, dtype, n);
 }
 
 tt_array *tt_logspace(int dtype, int64_t n, double start, double end, double base) {
-    tt_range r = {.kind = TT_RANGE_POWER, .start = start, .end = end, .step = step_of(n, start, end), .base = base};
+    tt_range r = range_between(TT_RANGE_POWER, dtype, n, start, end);
+    r.base = base;
     return filled("logspace", &r, dtype, n);
 }
 

@@ -181,9 +181,10 @@ def test_grad_scaler(gpu, rule):
             assert here[2].state[p]["step"].item() == there[2].state[q]["step"].item() == 3
 
 
-@pytest.mark.parametrize("rule", [rule for rule in RULES if rule not in ("asgd", "nadam")])
-def test_grad_scaler_does_not_wait(emulated, monkeypatch, rule):
-    params, scaler, optimizer = scaled_program(rule, "cuda", 2)
+@pytest.mark.parametrize("steps", [0, 2])
+@pytest.mark.parametrize("rule", RULES)
+def test_grad_scaler_does_not_wait(emulated, monkeypatch, rule, steps):
+    params, scaler, optimizer = scaled_program(rule, "cuda", steps)
     waits = []
     monkeypatch.setattr(emulated, "to_host", lambda *args: waits.append(args))
     monkeypatch.setattr(emulated, "wait_for_stream", waits.append)

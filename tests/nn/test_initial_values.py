@@ -65,6 +65,22 @@ def test_layers(name):
         alike(values, pooled[1][key], key)
 
 
+@pytest.mark.parametrize("bounds", [(-2, 2), (0.5, 0.7), (3, 9), (-7, -4), (-50, 50)])
+@pytest.mark.filterwarnings("ignore:mean is more than 2 std")
+def test_truncated(bounds):
+    """Within narrow bounds, and in the tails, too."""
+    a, b = bounds
+    results = []
+    for m in (tt, torch):
+        m.manual_seed(1)
+        results.append(m.nn.init.trunc_normal_(m.empty(5000), 0.1, 1.0, a, b).numpy())
+        assert results[-1].min() >= a and results[-1].max() <= b
+    alike(*results, bounds)
+    for dtype in ("float16", "bfloat16", "float64"):
+        x = tt.nn.init.trunc_normal_(tt.empty(999, dtype=getattr(tt, dtype)), 0.1, 1.0, a, b)
+        assert (x >= tt.tensor(a, dtype=x.dtype)).all() and (x <= tt.tensor(b, dtype=x.dtype)).all() and x.std() > 0.01
+
+
 @pytest.mark.parametrize("name", INITS)
 def test_functions(name):
     for shape in ((60, 90), (90, 60)):

@@ -14,7 +14,6 @@ from ..scalar import ELEMENTWISE, REDUCERS
 
 OP, COPY, REDUCE, RANDOM = range(4)  # kinds of nodes
 PLAIN, FULL, NUMBER = range(3)  # modes of operands
-_DRAW_NUMBERS = 6
 _HAS_SHAPE = 1
 
 

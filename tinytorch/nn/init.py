@@ -8,6 +8,7 @@ import math
 import warnings
 
 from ..autograd.modes import no_grad
+from ..ops.create_like import empty_like
 from ..ops.decompose import qr
 from ..ops.random import randperm
 from ..tensor import Tensor
@@ -75,19 +76,36 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator=None)
 def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator=None
 ) -> Tensor:
-    """Normal, within ``a`` and ``b``: by the inverse of the distribution function."""
+    """Normal, within ``a`` and ``b``: what lies outside is drawn again; where most would, uniform numbers are drawn,
+    and kept with a chance as large as the density there."""
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be "
             "incorrect.",
             stacklevel=2,
         )
-    low, high = (math.erf((x - mean) / std / math.sqrt(2.0)) for x in (a, b))
+    below_a, below_b = ((1 + math.erf((x - mean) / std / math.sqrt(2.0))) / 2 for x in (a, b))
     with no_grad():
-        tensor.uniform_(low, high, generator=generator)
-        tensor.erfinv_()
-        tensor.mul_(std * math.sqrt(2.0)).add_(mean)
-        return tensor.clamp_(a, b)
+        if below_b - below_a > 0.3:
+            low, high = tensor.new_tensor([a, b]).tolist()
+            tensor.normal_(mean, std, generator=generator)
+            outside = (tensor < low) | (tensor > high)
+            while outside.any():
+                tensor.copy_(empty_like(tensor).normal_(mean, std, generator=generator).where(outside, tensor))
+                outside = (tensor < low) | (tensor > high)
+            return tensor
+        peak = ((max(a, min(mean, b)) - mean) / std) ** 2
+
+        def refused(x):
+            return empty_like(x).uniform_(generator=generator).log() > (peak - ((x - mean) / std) ** 2) / 2
+
+        tensor.uniform_(a, b, generator=generator)
+        unsettled = refused(tensor)
+        while unsettled.any():
+            candidates = empty_like(tensor).uniform_(a, b, generator=generator)
+            tensor.copy_(candidates.where(unsettled, tensor))
+            unsettled &= refused(candidates)
+        return tensor
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
@@ -98,12 +116,14 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
 
 def ones_(tensor: Tensor) -> Tensor:
     """All 1."""
-    return constant_(tensor, 1.0)
+    with no_grad():
+        return tensor.fill_(1.0)
 
 
 def zeros_(tensor: Tensor) -> Tensor:
     """All 0."""
-    return constant_(tensor, 0.0)
+    with no_grad():
+        return tensor.zero_()
 
 
 def eye_(tensor: Tensor) -> Tensor:

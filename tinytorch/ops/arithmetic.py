@@ -12,7 +12,20 @@ from ..dtypes import complex128 as _complex128
 from ..dtypes import float64 as _float64
 from ..dtypes import get_default_dtype
 from ..tensor import Tensor
-from .declare import alias, both, composite, method, old_order, operand, primitive, real_only, refuse, shown
+from .create import check_fits
+from .declare import (
+    alias,
+    both,
+    composite,
+    method,
+    old_order,
+    operand,
+    primitive,
+    real_only,
+    refuse,
+    scalar_kind,
+    shown,
+)
 from .pointwise import (
     _add,
     _addcdiv,
@@ -66,7 +79,10 @@ def _times(value, tensor1, *others):
     if value == 1:
         return tensor1
     tensor1 = in_common_dtype(tensor1, *others)
-    return tensor1 * (value if tensor1.dtype.is_differentiable else int(value))
+    if tensor1.dtype.is_differentiable:
+        return tensor1 * value
+    check_fits(tensor1.dtype.code, scalar_kind(value), value)
+    return tensor1 * int(value.real)
 
 
 def _with_alpha(name, plain, doc):
@@ -423,8 +439,10 @@ for _name, *_others in (
 @composite
 def polygamma(n, input):
     """The ``n``-th derivative of digamma; ``n`` is a number not below 0 (for the method, the argument)."""
-    if isinstance(n, Tensor):  # the method: self.polygamma(n)
-        n, input = input, n
+    if isinstance(n, Tensor) and not (isinstance(input, Tensor) and n.ndim == 0 and n.dtype.kind == lib.TT_KIND_INT):
+        n, input = input, n  # the method: self.polygamma(n)
+    if isinstance(n, Tensor):
+        n = int(n)
     if n < 0:
         raise RuntimeError(f"polygamma(n, x) does not support negative n, got {n}")
     if n == 0:

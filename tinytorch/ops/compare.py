@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ..dtypes import finfo
-from ..tensor import FUNCTIONS, Tensor
+from ..tensor import FUNCTIONS
 from .declare import both, composite, function, real_only, write_out
 from .pointwise import _where as where
 
@@ -64,12 +64,6 @@ def equal(input, other) -> bool:
         A bool of Python's.
     """
     return input.shape == other.shape and bool((input == other).all())
-
-
-@function(kind="query")
-def is_tensor(obj) -> bool:
-    """Is ``obj`` a Tensor?"""
-    return isinstance(obj, Tensor)
 
 
 @function(kind="query")

@@ -14,7 +14,6 @@ class ASGD(ByRule):
     _rule = lib.TT_RULE_asgd
     _writer = writer_number("ASGD.step")
     _counted = False
-    _skips = False
     _counters = ("eta", "mu")
 
     def __init__(
@@ -63,7 +62,7 @@ class ASGD(ByRule):
 
     def update(self, group):
         params = [p for p in group["params"] if p._grad is not None]
-        if group["differentiable"] or group["capturable"]:
+        if group["differentiable"] or group["capturable"] or self.found_inf is not None:
             return self.by_formula(group, params)
         alike: dict[tuple, list] = {}  # parameters of the same step: all, as a rule
         for p in params:

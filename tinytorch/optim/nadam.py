@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .optimizer import check_options, check_rate, check_ways, step_count, writer_number
+from .optimizer import betas_of, check_options, check_rate, check_ways, step_count, writer_number
 from .rule import ByRule, decay_of, lib
 
 
@@ -13,7 +13,6 @@ class NAdam(ByRule):
     _rule = lib.TT_RULE_nadam
     _writer = writer_number("NAdam.step")
     _counted = False
-    _skips = False
     _counters = ("mu_product",)
 
     def __init__(
@@ -35,8 +34,7 @@ class NAdam(ByRule):
         check_options(
             [
                 (eps >= 0.0, "epsilon value", eps),
-                (0.0 <= betas[0] < 1.0, "beta parameter at index 0", betas[0]),
-                (0.0 <= betas[1] < 1.0, "beta parameter at index 1", betas[1]),
+                *betas_of(betas),
                 (weight_decay >= 0.0, "weight_decay value", weight_decay),
                 (momentum_decay >= 0.0, "momentum_decay value", momentum_decay),
             ]
@@ -73,7 +71,7 @@ class NAdam(ByRule):
 
     def update(self, group):
         params = [p for p in group["params"] if p._grad is not None]
-        if group["differentiable"] or group["capturable"]:
+        if group["differentiable"] or group["capturable"] or self.found_inf is not None:
             return self.by_formula(group, params)
         alike: dict[tuple, list] = {}  # parameters of the same step: all, as a rule
         for p in params:

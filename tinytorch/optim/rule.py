@@ -20,7 +20,6 @@ class ByRule(Optimizer):
     _rule = -1  # of TT_UPDATE_RULES
     _writer = 0  # for messages: who wrote last
     _counted = True  # C counts the steps; else the class does, if at all
-    _skips = True  # can a device leave a step out? Not where the CPU computes with the counts
     _counters: tuple[str, ...] = ()  # further numbers that are kept from step to step, 0-d
     found_inf: Tensor | None = None  # unless it is 0 the device leaves this step out: GradScaler.step
 
@@ -93,7 +92,7 @@ class ByRule(Optimizer):
 
     def can_skip(self, where) -> bool:
         """Can the next step be left to the device ``where``, to do or leave out as ``found_inf`` there says?"""
-        return self._skips and all(
+        return all(
             not group["differentiable"] and all(_is_plain(p, where) for p in group["params"])
             for group in self.param_groups
         )
@@ -108,12 +107,17 @@ class ByRule(Optimizer):
 
     def by_formula(self, group: dict, params: list[Tensor]) -> None:
         """The formula, parameter by parameter; recorded where the group is ``differentiable``."""
-        recorded = group["differentiable"]
+        recorded, flag = group["differentiable"], self.found_inf
+        if flag is not None:  # then the device counts, and puts back what it was to leave out
+            group = {**group, "capturable": True}
         names = [*(name for name in self.states(group) if name is not None), *self._counters]
         with set_grad_enabled(recorded):
             for p in params:
                 s = self.state[p]
                 self.begin(p, s, group)
+                if flag is not None:
+                    s.update({name: s[name].to(p.device) for name in ("step", *self._counters) if name in s})
+                    kept = [(t, t.clone()) for t in (p, *s.values())]
                 step = None
                 if "step" in s:
                     s["step"].add_(1)
@@ -137,6 +141,9 @@ class ByRule(Optimizer):
                     else:
                         s[name].copy_(value)
                 x.add_(change)
+                if flag is not None:
+                    for t, before in kept:
+                        t.copy_(t.where(flag == 0, before))
 
 
 def _is_plain(p: Tensor, where) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .optimizer import NULL, check_options, check_rate, check_ways, empty_for, writer_number
+from .optimizer import NULL, check_options, check_rate, check_ways, empty_for, writer_number, zeros_for
 from .rule import ByRule, decay_of, lib
 
 
@@ -66,8 +66,11 @@ class SGD(ByRule):
                 momenta = [state[p]["momentum_buffer"]._h for p in params]
             except (KeyError, AttributeError):  # missing, or None
                 buffers = [state[p].get("momentum_buffer") for p in params]
-                fresh = bytes([b is None for b in buffers])
-                buffers = [empty_for(p) if b is None else b for b, p in zip(buffers, params)]
+                if self.found_inf is None:
+                    fresh, new = bytes([b is None for b in buffers]), empty_for
+                else:  # the device may leave this step out
+                    new = zeros_for
+                buffers = [new(p) if b is None else b for b, p in zip(buffers, params)]
                 momenta = [b._h for b in buffers]
         flags, decay = decay_of(group, 0.0)
         if momentum != 0:
@@ -82,11 +85,11 @@ class SGD(ByRule):
 
     def can_skip(self, where):
         begun = all(
-            not group["momentum"] or self.state[p].get("momentum_buffer") is not None
+            not group["dampening"] or self.state[p].get("momentum_buffer") is not None
             for group in self.param_groups
             for p in group["params"]
-            if p._grad is not None
-        )  # the first momentum is the first gradient that is finite
+            if p._grad is not None and group["momentum"]
+        )  # the first momentum is the first gradient that is finite, and not dampened
         return begun and super().can_skip(where)
 
     def formula(self, p, g, s, step, lr, group):

@@ -17,6 +17,7 @@ from types import CodeType, FunctionType
 from ..autograd import engine
 from ..devices import device
 from ..dtypes import Size, dtype
+from ..nn import init
 from ..nn.parameter import Buffer, Parameter
 from ..ops.declare import NAMESPACES
 from ..tensor import Tensor
@@ -50,14 +51,21 @@ def outer({free}):
         ({free})
 """
 
-#: Functions that modes may override, but no arguments: as in PyTorch.
-NOT_BY_ARGUMENTS = frozenset(
+#: Functions that nobody overrides, and those that modes may override, but no arguments: as in PyTorch.
+NEVER = frozenset(
     """
-    arange as_strided as_tensor asarray broadcast_shapes can_cast empty empty_strided eye fill from_numpy frombuffer
-    full get_rng_state initial_seed is_tensor linspace logspace manual_seed normal ones promote_types rand randint
-    randn randperm range scalar_tensor seed set_rng_state tensor tril_indices triu_indices zeros
+    broadcast_shapes from_numpy frombuffer is_storage is_tensor manual_seed range set_rng_state
     """.split()  # noqa: SIM905 (a list of words)
 )
+NOT_BY_ARGUMENTS = NEVER | frozenset(
+    """
+    arange as_strided as_tensor asarray can_cast empty empty_strided eye fill full get_rng_state initial_seed linspace
+    logspace normal ones promote_types rand randint randn randperm scalar_tensor seed tensor tril_indices triu_indices
+    zeros
+    """.split()  # noqa: SIM905 (a list of words)
+)
+#: Functions beside the operators that may be overridden, too.
+INITS = init.uniform_, init.normal_, init.constant_, init.kaiming_uniform_
 #: Methods that nobody overrides so; nor those whose name begins with one underscore.
 IGNORED = frozenset(
     """
@@ -75,7 +83,8 @@ _OTHERS = frozenset(
 _NAMED = {
     "__add__": "add", "__radd__": "add", "__iadd__": "add_", "__sub__": "sub", "__isub__": "sub_", "__mul__": "mul",
     "__rmul__": "mul", "__imul__": "mul_", "__truediv__": "div", "__itruediv__": "div_", "__pow__": "pow",
-    "__ipow__": "pow_", "__mod__": "remainder", "__imod__": "remainder_", "__ifloordiv__": "floor_divide_",
+    "__ipow__": "pow_", "__rtruediv__": "__rdiv__", "__mod__": "remainder", "__imod__": "remainder_",
+    "__ifloordiv__": "floor_divide_",
     "__matmul__": "matmul", "__lt__": "lt", "__le__": "le", "__gt__": "gt", "__ge__": "ge", "__ne__": "ne",
 }  # fmt: skip
 #: Python's operators of two operands, by those that the right operand is asked for.
@@ -165,8 +174,10 @@ def renew() -> None:
     all_of_them = "modes" in _installed
     for namespace, functions in NAMESPACES.items():
         for name, fn in functions.items():
-            if isinstance(fn, FunctionType) and (all_of_them or namespace or name not in NOT_BY_ARGUMENTS):
+            if isinstance(fn, FunctionType) and (namespace or name not in (NEVER if all_of_them else NOT_BY_ARGUMENTS)):
                 _override(fn, fn)
+    for fn in INITS:
+        _override(fn, fn)
     for name, fn in overridable_methods().items():
         if all_of_them or _with_others(name, fn):
             _override(fn, getattr(Tensor, public_name(name)))

@@ -3,15 +3,24 @@
 #include "cuda/device/prelude.cuh"
 #include "cuda/device/random_args.h"
 #include "scalar/arith.h"
+#include "scalar/sequence.h"
 
 #define TT_ARGS tt_range_args
 
 typedef TT_TYPE(TT_D0) element;
 
 /* From both ends to the middle, so that the last value is the end exactly. */
-static TT_DEVICE double between(const tt_range_args &p, int64_t k) {
-    return k < p.numel / 2 || p.numel == 1 ? p.start + (double)k * p.step : p.end - (double)(p.numel - 1 - k) * p.step;
-}
+#define TT_BETWEEN(along)                                                                                              \
+    (k < p.numel / 2 || p.numel == 1 ? along(p.start, p.step, k) : along(p.end, -p.step, p.numel - 1 - k))
+#if TT_IS(TT_D0, f32)
+#define TT_ALONG tt_along_f32
+#elif TT_IS(TT_D0, f16)
+#define TT_ALONG tt_along_f16
+#elif TT_IS(TT_D0, bf16)
+#define TT_ALONG tt_along_bf16
+#else
+#define TT_ALONG tt_along_f64
+#endif
 
 /* The sum over the rows q before r of q + from, cut to [0, cols]. */
 static TT_DEVICE int64_t before_row(int64_t r, int64_t from, int64_t cols) {
@@ -30,9 +39,9 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
 #elif TT_OP == 1
     out[k] = TT_CONVERT(f64, TT_D0, p.start + (double)k * p.step);
 #elif TT_OP == 2
-    out[k] = TT_CONVERT(f64, TT_D0, between(p, k));
+    out[k] = TT_CONVERT(f64, TT_D0, (double)TT_BETWEEN(TT_ALONG));
 #elif TT_OP == 3
-    out[k] = TT_CONVERT(f64, TT_D0, tt_pow_f64(p.base, between(p, k)));
+    out[k] = TT_CONVERT(f64, TT_D0, tt_pow_f64(p.base, tt_exponent_f64(p.start, p.end, p.step, p.numel, k)));
 #else
     /* Row r of the lower triangle has the columns before r + offset + 1, of the upper one those from r + offset on. */
     const bool upper = TT_OP == TT_RANGE_TRIU;
