@@ -126,7 +126,7 @@ def test_rows_of_a_power_of_two(name, n):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("n", [2048, 4096, 2**16])
 def test_long_rows(name, n):
-    """A few rows are transformed in parts: next to each other and apart, cut and followed by zeros, scaled; with the same
+    """A few rows are transformed in parts: next to each other and apart, cut, followed by zeros, scaled; with the same
     bits on every instruction set and for any number of threads."""
     isa, threads = lib.tt_isa_name(), M.get_num_threads()
     for dtype, tolerance in (("complex64", 2e-6), ("complex128", 4e-15)):
