@@ -44,16 +44,21 @@ def test_both_ways(tmp_path):
         tt.load(path, map_location={})
 
 
-def test_float_8(tmp_path):
+def test_unsigned_integers_and_float_8(tmp_path):
     torch = pytest.importorskip("torch")
     theirs = pytest.importorskip("safetensors.torch")
-    kinds = ("float8_e4m3fn", "float8_e5m2", "uint16", "uint32", "uint64")
-    theirs.save_file({**{k: torch.ones(3).to(getattr(torch, k)) for k in kinds}, "x": torch.ones(5)}, tmp_path / "file")
+    absent, unsigned = ("float8_e4m3fn", "float8_e5m2"), ("uint16", "uint32", "uint64")
+    given = {k: torch.ones(3).to(getattr(torch, k)) for k in absent + unsigned}
+    theirs.save_file({**given, "x": torch.ones(5)}, tmp_path / "file")
     with st.safe_open(tmp_path / "file") as f:
         assert f.get_tensor("x").tolist() == [1.0] * 5
-        for name in kinds:
+        for name in unsigned:
+            assert f.get_tensor(name).dtype is getattr(tt, name) and f.get_tensor(name).tolist() == [1, 1, 1]
+        for name in absent:
             with pytest.raises(NotImplementedError, match=f"'{name}' is of dtype .*, which tinytorch does not have"):
                 f.get_tensor(name)
+    st.save_file({k: tt.ones(3, dtype=getattr(tt, k)) for k in unsigned}, tmp_path / "ours")
+    assert {k: v.tolist() for k, v in theirs.load_file(tmp_path / "ours").items()} == {k: [1, 1, 1] for k in unsigned}
 
 
 def test_opened_files(tmp_path):

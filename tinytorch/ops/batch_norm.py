@@ -13,7 +13,7 @@ from ..autograd.views import writer_number
 from ..backends.cpu import ffi, lib
 from ..dtypes import ALL, FLOATING
 from ..tensor import Tensor, gives_tensors, owned
-from .arithmetic import addcmul
+from .addcmul import addcmul
 from .convert import in_dtype
 from .declare import function, primitive
 from .pad import pad
