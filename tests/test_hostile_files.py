@@ -140,16 +140,17 @@ def test_the_pieces_are_good():
 
 
 MEMORY = """
-import resource, pickle, sys
+import pickle, sys
 sys.path.insert(0, sys.argv[1])
+from peak import peak
 from test_hostile_files import HOSTILE, read
-start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+start = peak()
 for content in [*HOSTILE.values(), b"Nr" + (200_000_000).to_bytes(4, "little")]:
     try:
         read(content)
     except (pickle.UnpicklingError, RuntimeError):
         pass
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - start) // 1024)
+print(peak() - start)
 """
 
 

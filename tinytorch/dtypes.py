@@ -9,7 +9,7 @@ import functools
 import numpy as np
 
 from . import library_name
-from .backends.cpu import ffi, lib
+from .backends.cpu import error, ffi, lib
 from .backends.native import set_dtypes
 
 
@@ -18,7 +18,7 @@ class dtype:
 
     ``code`` numbers it in C, ``compute`` is the code of the dtype its arithmetic is done in, ``kind`` its category in
     promotion (``lib.TT_KIND_...``). ``suffix`` and ``c_type`` name it in C sources; ``numpy`` is NumPy's dtype, None
-    for bfloat16 and complex32, which NumPy lacks, and ``stored`` that of the same size in which NumPy holds the elements.
+    for bfloat16 and complex32, which it lacks, and ``stored`` that of the same size in which NumPy holds the elements.
     ``scalar_type`` and ``cpp`` are PyTorch's names, in Python's messages and in traces."""
 
     __slots__ = (
@@ -100,9 +100,18 @@ ALL = (
     *(bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64, complex128),
     *(complex32, uint16, uint32, uint64),
 )
+# Those for which PyTorch has no class of storages and of tensors: files and type() tell of them in another way.
+NEWER = (complex32, uint16, uint32, uint64)
 set_dtypes(ALL)
 _COMPLEX = {float16: complex32, float32: complex64, float64: complex128, bfloat16: complex64}
 _PARTS = {complex32: float16, complex64: float32, complex128: float64}
+
+
+def promoted(found: int, op: str) -> dtype:
+    """The dtype whose code promotion gave; what C said where it found none."""
+    if found < 0:
+        raise error(op)
+    return ALL[found]
 
 
 def no_more(cls, *args, **kwargs):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from .dtypes import bfloat16, complex64, complex128, dtype, float16, float32, float64, iinfo
+from .dtypes import bfloat16, complex32, complex64, complex128, dtype, float16, float32, float64, iinfo
 from .dtypes import bool as _bool
 from .dtypes import dtype as _dtype
 from .layouts import strided
@@ -21,6 +21,7 @@ TOLERANCES = {  # (rtol, atol); 0 for others
     bfloat16: (1.6e-2, 1e-5),
     float32: (1.3e-6, 1e-5),
     float64: (1e-7, 1e-7),
+    complex32: (1e-3, 1e-5),
     complex64: (1.3e-6, 1e-5),
     complex128: (1e-7, 1e-7),
 }

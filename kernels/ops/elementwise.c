@@ -9,7 +9,8 @@
 #define SMALL 8192
 
 static int no_promotion(int a, int b) {
-    tt_fail(TT_RUNTIME_ERROR, "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote %s and %s",
+    tt_fail(TT_RUNTIME_ERROR,
+            "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote %s and %s",
             tt_dtype_names[a], tt_dtype_names[b]);
     return -1;
 }
@@ -18,10 +19,11 @@ static int no_promotion(int a, int b) {
  * rank counts only when its category (bool < integer < floating) is higher. -1 and an error where the two have none. */
 int tt_promote(int a, int b) {
     if (a == b) return a;
+    if ((tt_is_wide_unsigned(a) && !tt_is_floating(b)) || (tt_is_wide_unsigned(b) && !tt_is_floating(a)))
+        return no_promotion(a, b);
     int kind = tt_kind_of(a), other = tt_kind_of(b);
     if (other > kind) return tt_promote(b, a);
     if (kind > other) return tt_is_complex(a) && tt_is_floating(b) ? tt_promote(a, tt_complex_dtype(b)) : a;
-    if (tt_is_wide_unsigned(a) || tt_is_wide_unsigned(b)) return no_promotion(a, b);
     if (tt_itemsizes[a] != tt_itemsizes[b]) return tt_itemsizes[a] > tt_itemsizes[b] ? a : b;
     return tt_is_integral(a) ? TT_I16
                              : TT_F32; /* uint8 and int8, float16 and bfloat16: none holds the other's values */

@@ -190,7 +190,7 @@ static bool ready_values(const char *op, tt_array *values) {
  * in registers, values of another dtype come as that too. */
 static int rows_dtype(const tt_array *a, const tt_array *values, int mode) {
     return mode != TT_MOVE_PUT && tt_is_half(a->dtype) && values->dtype != a->dtype ? tt_compute_dtype(a->dtype)
-                                                                                      : a->dtype;
+                                                                                    : a->dtype;
 }
 
 static bool is_widened(const tt_array *a, int mode) {

@@ -19,6 +19,19 @@ MODULES = words("""
     autograd.functional autograd.graph optim optim.lr_scheduler optim.swa_utils utils.data utils.checkpoint
     utils.dlpack overrides cpu func nn.grad nn.utils.prune amp distributions distributions.constraints testing
 """)
+#: What a process-wide setting is set back to after a call.
+RESTORED = {
+    "torch.set_default_device": "torch.set_default_device(None)",
+    "torch.set_default_dtype": "torch.set_default_dtype(torch.float32)",
+    "torch.set_num_threads": "torch.set_num_threads(1)",
+    "torch.set_printoptions": "torch.set_printoptions(profile='default')",
+    "torch.set_float32_matmul_precision": "torch.set_float32_matmul_precision('highest')",
+    "torch.set_grad_enabled": "torch.autograd.set_grad_enabled(True)",
+    "torch.autograd.set_grad_enabled": "torch.autograd.set_grad_enabled(True)",
+    "torch.autograd.set_detect_anomaly": "torch.autograd.set_detect_anomaly(False)",
+    "torch.seed": "torch.manual_seed(0)",
+    "torch.set_rng_state": "torch.manual_seed(0)",
+}
 #: Whose methods are called, beside Tensor's.
 OBJECTS = (
     "torch.nn.Linear(3, 2)",
@@ -51,9 +64,7 @@ OBJECTS = (
 )
 #: Not called: what changes the process for the calls that follow, writes files, or starts processes.
 LEFT_OUT = {
-    "set_default_device", "set_default_dtype", "set_num_threads", "set_printoptions", "set_float32_matmul_precision",
-    "set_grad_enabled", "save", "load", "config", "fuse", "seed", "manual_seed", "set_rng_state", "set_detect_anomaly",
-    "cuda.manual_seed", "cuda.manual_seed_all", "detect_anomaly", "from_file", "get_worker_info", "DataLoader",
+    "save", "load", "config", "fuse", "cuda.manual_seed", "cuda.manual_seed_all", "detect_anomaly", "from_file", "get_worker_info", "DataLoader",
     "graph_to_dot", "OutOfMemoryError", "LinAlgError", "no_grad", "enable_grad", "inference_mode", "GradcheckError",
     "SDPBackend", "share_memory_", "__dir__", "__setstate__", "__reduce_ex__", "__new__", "set_", "Function", "Node",
 }  # fmt: skip

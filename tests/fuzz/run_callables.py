@@ -114,7 +114,10 @@ def run(m, numbers, jobs, fused=False, seconds=SECONDS, device="cpu"):
             open_device(device)
             before = modes()
         inside = tinytorch.fuse if fused and number % 4 == 3 else contextlib.nullcontext
-        found = outcome(m, callables.call(number), names, inside)
+        source = callables.call(number)
+        found = outcome(m, source, names, inside)
+        if back := callables.RESTORED.get(source.partition("(")[0]):
+            eval(back, dict(names))
         report(found if modes() == before else ("left behind", str(modes())))
 
     return {

@@ -86,7 +86,7 @@ def planted(what):
         "kill": "__import__('os').kill(__import__('os').getpid(), 11)",
         "hang": "__import__('time').sleep(60)",
         "raise": "{}['x']",
-        "mode": "torch.autograd.set_grad_enabled(False)",
+        "mode": "getattr(torch.autograd, 'set_grad_enabled')(False)",
         "memory": "torch.zeros(2**33)",
         "absent": "torch.nonsense",
     }[what]

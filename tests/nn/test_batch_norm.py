@@ -1,4 +1,4 @@
-"""Normalisation of channels by kernels has the bits of the operators it stands for, whatever the layout and the threads."""
+"""Normalisation of channels by kernels has the bits of the operators it stands for, in any layout, with any threads."""
 
 import numpy as np
 import pytest

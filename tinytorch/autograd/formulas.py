@@ -204,11 +204,8 @@ class Unwritten:
 
     __slots__ = ("name", "write")
 
-    def __init__(self, write: Callable[[], None]):
-        self.write = write
-
-    def __set_name__(self, cls: type, name: str):
-        self.name = name
+    def __init__(self, name: str, write: Callable[[], None]):
+        self.name, self.write = name, write
 
     def __get__(self, node, cls: type):
         self.write()  # in the place of all that stand so in the class
@@ -298,7 +295,7 @@ def node_class(
             "holds": holds,
             "num_outputs": len(outputs),
             "saves": saves,
-            **{name: Unwritten(write) for name in WRITTEN},
+            **{name: Unwritten(name, write) for name in WRITTEN},
             **saved_attributes(tuple(formulas.uses), shown if shown in _NAMES_IN else ""),
         },
     )

@@ -117,6 +117,8 @@ def number_value(number) -> float | int:
     raw = np.array([number.bits], np.int64).view(ALL[number.dtype].stored)[:1]
     if number.dtype == lib.TT_BF16:
         raw = (raw.astype(np.uint32) << 16).view(np.float32)
+    elif number.dtype == lib.TT_C32:
+        raw = raw.view(np.float16).astype(np.float32).view(np.complex64)
     return raw[0].item()
 
 

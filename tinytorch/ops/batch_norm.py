@@ -13,7 +13,7 @@ from ..autograd.views import writer_number
 from ..backends.cpu import ffi, lib
 from ..dtypes import ALL, FLOATING
 from ..tensor import Tensor, gives_tensors, owned
-from .arithmetic import addcmul
+from .addcmul import addcmul
 from .convert import in_dtype
 from .declare import function, primitive
 from .pad import pad
@@ -150,6 +150,8 @@ def _normalized(op: str, input, weight, bias, running_mean, running_var, trainin
     """The result, and the statistics that were used."""
     if not isinstance(input, Tensor):
         raise TypeError(f"{op}(): argument 'input' must be Tensor, not {type(input).__name__}")
+    if training and tuple(input.shape) == (1,):
+        raise ValueError(f"{op}: Expected more than 1 value per channel when training, got input size [1]")
     if input._h.ndim < 2 and input._h.numel:
         raise IndexError(f"{op}: expected a tensor of at least 2 dimensions, got {input._h.ndim}")
     channels = input.shape[1] if input._h.ndim > 1 else 0

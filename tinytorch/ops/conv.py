@@ -77,7 +77,7 @@ def integers(op: str, name: str, value, n: int) -> tuple[int, ...]:
     for v in values:
         if isinstance(v, (str, bytes)) or not hasattr(v, "__index__"):
             raise TypeError(f"{op}(): argument '{name}' must be tuple of ints, not {type(v).__name__}")
-    if len(values) not in (1, n):
+    if len(values) not in (1, n) or not values:
         raise RuntimeError(
             f"expected {name} to be a single integer value or a list of {n} values to match the "
             f"convolution dimensions, but got {name}={list(values)}"
@@ -231,6 +231,9 @@ def gradient_by_input(op, input_size, weight, grad, *how) -> Tensor:
 
 def gradient_by_weight(op, input, weight_size, grad, *how) -> Tensor:
     """The gradient of a convolution with this stride, padding, dilation and groups by its weight."""
+    for name, t in (("input", input), ("grad_output", grad)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"{op}(): argument '{name}' must be Tensor, not {type(t).__name__}")
     return _weight_gradient(grad, input, tuple(weight_size[2:]), _walk(op, weight_size, *how))
 
 

@@ -7,6 +7,7 @@ One linear kernel does all modes: along each dimension, sums of neighbours with 
 from __future__ import annotations
 
 import math
+import numbers
 import warnings
 
 from ..backends.cpu import lib
@@ -98,8 +99,8 @@ def _sizes(input: Tensor, size, scale_factor, recompute: bool) -> tuple[tuple[in
     given = _per_dim("scale_factor", scale_factor, len(shape))
     if any(isinstance(f, (str, bytes)) for f in given):
         raise TypeError("interpolate(): argument 'scale_factor' must be float or Sequence of floats, not str")
-    if not recompute and any(isinstance(f, Tensor) for f in given):
-        raise TypeError("interpolate(): argument 'scale_factor' must be float or Sequence of floats, not Tensor")
+    if not recompute and not all(isinstance(f, numbers.Number) for f in given):
+        raise TypeError("interpolate(): argument 'scale_factor' must be float or Sequence of floats")
     factors = [float(f) for f in given]
     if not all(map(math.isfinite, factors)):
         raise RuntimeError(f"interpolate: scale_factor must be finite, but got {factors}")

@@ -1,10 +1,10 @@
-"""Members of Tensor that say what no tensor here is, and those that other libraries' dtypes would be needed for."""
+"""Members of Tensor that say what no tensor here is, and how its dimensions lie in memory."""
 
 from __future__ import annotations
 
 from ..layouts import memory_format
 from ..tensor import Tensor
-from .declare import both, method
+from .declare import method
 
 
 def _never(what: str) -> property:
@@ -50,15 +50,3 @@ def dim_order(self, *, ambiguity_check=False) -> tuple[int, ...]:
             + (", and are in none or several of the formats given" if formats else "")
         )
     return tuple(sorted(range(self.ndim), key=lambda d: (-strides[d], -shape[d], d)))
-
-
-@method(kind="query")
-def chalf(self, memory_format=None):
-    """NotImplementedError: there is no complex number of two float16. PyTorch's is ``torch.Tensor.chalf``."""
-    raise NotImplementedError("chalf: complex32 is not implemented; the least complex dtype is complex64: cfloat()")
-
-
-@both(kind="query")
-def hash_tensor(input, dim=None, *, keepdim=False, mode: int = 0):
-    """NotImplementedError: the hash would be of the dtype uint64. PyTorch's is ``torch.hash_tensor``."""
-    raise NotImplementedError("hash_tensor: uint64, the dtype of its results, is not implemented")

@@ -93,6 +93,8 @@ def _check_shape(op, input: Tensor, normalized_shape) -> int:
             "one element, but got normalized_shape = []"
         )
     if op == "rms_norm" and input._h.ndim < n:
+        if isinstance(normalized_shape, Tensor):
+            raise TypeError("rms_norm(): argument 'normalized_shape' must be tuple of ints, not Tensor")
         raise ValueError(f"rms_norm: Input tensor must have at least {n} dimensions, but got {input._h.ndim}")
     if tuple(input.shape[max(input._h.ndim - n, 0) :]) != shape:
         raise RuntimeError(
@@ -142,7 +144,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     Raises:
         RuntimeError: the last sizes are others
     """
-    if not input._h.ndim:
+    if not input._h.ndim and not isinstance(normalized_shape, Tensor):
         raise ValueError("rms_norm: Input tensor must have at least 1 dimensions, but got 0")
     dims = _check_shape("rms_norm", input, normalized_shape)
     if input.is_complex():

@@ -287,7 +287,8 @@ def _padded(kind, input, hx, params, has_biases, num_layers, dropout, train, bid
     states = _states(kind, hx)
     _check(kind, input, states, params)
     if input._h.ndim != 3:
-        raise (IndexError if batch_first and input._h.ndim < 2 else RuntimeError)(
+        beyond = kind == "lstm" and input._h.ndim < 3 or batch_first and input._h.ndim < 2
+        raise (IndexError if beyond else RuntimeError)(
             f"{kind}: expected an input of 3 dimensions, got {input._h.ndim}"
         )
     x = input.transpose(0, 1) if batch_first else input

@@ -276,6 +276,8 @@ def mv(input, vec, *, out=None):
 def matmul(input, other, *, out=None):
     if isinstance(input, SparseTensor) and not isinstance(other, SparseTensor) and other.ndim == 1:
         return mv(input, other, out=out)
+    if isinstance(other, SparseTensor) and not isinstance(input, SparseTensor) and input.ndim == 1:
+        return mv(transpose(_coo(other), 0, 1), input, out=out)
     return mm(input, other, out=out)
 
 

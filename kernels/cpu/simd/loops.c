@@ -77,9 +77,8 @@ TT_COMPLEX_OPS(COMPLEX)
     [TT_OP_##op][TT_C64] = TT_LOCAL(op##_c64), [TT_OP_##op][TT_C128] = TT_LOCAL(op##_c128),
 #define WIDE_UNSIGNED_ROW(op, arity, rule)                                                                             \
     [TT_OP_##op][TT_U16] = op##_u16, [TT_OP_##op][TT_U32] = op##_u32, [TT_OP_##op][TT_U64] = op##_u64,
-const tt_op_loops TT_LOCAL(tt_op_table)[TT_NUM_OPS] = {TT_COMMON_OPS(ROW) TT_SPECIAL_OPS(SPECIAL_ROW)
-                                                           TT_COMPLEX_OPS(COMPLEX_ROW)
-                                                               TT_WIDE_UNSIGNED_OPS(WIDE_UNSIGNED_ROW)};
+const tt_op_loops TT_LOCAL(tt_op_table)[TT_NUM_OPS] = {
+    TT_COMMON_OPS(ROW) TT_SPECIAL_OPS(SPECIAL_ROW) TT_COMPLEX_OPS(COMPLEX_ROW) TT_WIDE_UNSIGNED_OPS(WIDE_UNSIGNED_ROW)};
 
 #define PAIR_ENTRY(op, derivative) [TT_PAIR_##op] = op##_pair,
 const tt_loop TT_LOCAL(tt_pair_table)[TT_NUM_PAIRS] = {TT_PAIRS(PAIR_ENTRY)};

@@ -3,6 +3,7 @@
 #include "backend/plain.h"
 #include "cuda/device/batch_norm_args.h"
 #include "cuda/host/cuda.h"
+#include "cuda/host/last_block.h"
 
 #define NARROW ((int64_t)1 << 31) /* what 32-bit arithmetic does not reach */
 
@@ -24,10 +25,22 @@ static bool sum_up(int what, tt_batch_sums_args *p, int dtype, int compute, char
     if (!parts && p->blocks > 1) return false;
     p->parts = parts ? parts->data : out;
     int variant = last ? TT_BATCH_LAST | columns << TT_BATCH_COLUMNS : 0;
+    int64_t slots = TT_CUDA_THREADS >> columns;
+    bool few = p->blocks <= slots * TT_BATCH_MOST_PARTS && p->tiles <= TT_CUDA_COUNTERS;
+    if (parts && last && few && !tt_cuda_counters(&p->counters)) {
+        tt_free(parts);
+        return false;
+    }
+    if (p->counters) {
+        variant |= TT_BATCH_JOINS;
+        p->out = out;
+        for (p->log_per = 0; slots << p->log_per < p->blocks;) p->log_per++;
+    }
     bool ok = TT_LAUNCH(tt_key(TT_FAMILY_batch_sums, what, variant, dtype, compute, 0, 0, 0), grid, 1, TT_CUDA_THREADS,
                         0, *p) &&
-              (!parts || tt_cuda_join_parts(TT_RED_sum, compute, parts, p->blocks, last ? sums : sums * p->channels,
-                                            last ? p->channels : 1, compute, out));
+              (!parts || p->counters ||
+               tt_cuda_join_parts(TT_RED_sum, compute, parts, p->blocks, last ? sums : sums * p->channels,
+                                  last ? p->channels : 1, compute, out));
     if (parts) tt_free(parts);
     return ok;
 }

@@ -80,7 +80,7 @@ def refuse_call(exc: Exception, fn, args: tuple, kwargs: dict) -> None:
         return
     text = None
     if hasattr(fn, "op"):
-        if values_first(fn, exc):
+        if values_first(fn, exc) or (in_python(fn) and isinstance(exc, NotImplementedError)):
             return
         try:
             given = inspect.signature(fn).bind(*args, **kwargs).arguments
@@ -96,8 +96,12 @@ def refuse_call(exc: Exception, fn, args: tuple, kwargs: dict) -> None:
 def values_first(fn: FunctionType, exc: Exception) -> bool:
     """Is it the ValueError of a function that PyTorch has in Python, which looks at values before its parser sees any
     argument?"""
-    own = isinstance(exc, ValueError) and not NUMPYS.search(str(exc))
-    return own and (of_functional(fn) or fn.op.namespace == "signal.windows")
+    return in_python(fn) and isinstance(exc, ValueError) and not NUMPYS.search(str(exc))
+
+
+def in_python(fn: FunctionType) -> bool:
+    """Is it a function that PyTorch has in Python?"""
+    return of_functional(fn) or fn.op.namespace == "signal.windows"
 
 
 def of_functional(fn: FunctionType) -> bool:
@@ -205,17 +209,12 @@ _ASKED = {
     "margin_ranking_loss.margin": None,
     "nuclear_norm.dim": None,
     "narrow_copy.start": "_int",
+    "combinations.r": "int",
     "scaled_dot_product_attention.is_causal": "_bool",
     "scaled_dot_product_attention.enable_gqa": "_bool",
     "quantile.dim": "int | None",
     "nanquantile.dim": "int | None",
     "affine_grid.size": None,
-    "embedding_bag.mode": None,
-    "grid_sample.padding_mode": None,
-    "interpolate.scale_factor": None,
-    "upsample.scale_factor": None,
-    "upsample_nearest.scale_factor": None,
-    "upsample_bilinear.scale_factor": None,
     "chunk.chunks": "int",
     "unsafe_chunk.chunks": "int",
     "unsafe_split.split_size": "_int",
@@ -235,8 +234,6 @@ def asked_of(p: inspect.Parameter, keys: list[str], functional: bool) -> str | N
     for entry in (f"{keys[0]}.{p.name}", f"{keys[-1]}.{p.name}", p.name):
         if entry in _ASKED:
             return _ASKED[entry]
-    if keys[0].startswith("signal.windows.") and p.name == "dtype":
-        return None  # ValueError
     kind = kind_of(p, keys)[0]
     if functional and kind == "_bool" and p.name != "training":
         return None
