@@ -20,6 +20,7 @@ import warnings
 import zipfile
 
 import tinytorch as tt
+from peak import peak
 from tinytorch import nn, optim
 from tinytorch.archive import Reader, Writer
 
@@ -265,9 +266,7 @@ def main(count: int, seed: int) -> None:
     for fail in (b"no archive at all", files[0][:100], packed(b"(.", [])):
         with contextlib.suppress(FINE):
             tt.load(io.BytesIO(fail))
-    resource.setrlimit(
-        resource.RLIMIT_DATA, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 + (1 << 30),) * 2
-    )
+    resource.setrlimit(resource.RLIMIT_DATA, ((peak() << 20) + (1 << 30),) * 2)
     before = state()
     loaded = 0
     for k in range(count):

@@ -91,6 +91,49 @@ def test_empty():
     )
 
 
+LAST = [(2, 3, 5, 7), (1, 3, 5, 7), (2, 1, 5, 7), (0, 3, 5, 7), (2, 3, 5)]
+
+
+@pytest.mark.parametrize("shape", LAST, ids=str)
+def test_formats(torch, shape):
+    """Strides of new tensors in a format, and the order of dimensions that they leave open."""
+
+    def run(m):
+        found = []
+        for form in (None, m.contiguous_format, m.channels_last, m.preserve_format):
+            for make in (m.empty, lambda s, memory_format: m.empty_like(m.ones(s), memory_format=memory_format)):
+                try:
+                    t = make(shape, memory_format=form)
+                except RuntimeError:
+                    found.append("refused")
+                    continue
+                found.append(t.stride())
+                for check in (False, True, [], [m.contiguous_format], [m.contiguous_format, m.channels_last], "no"):
+                    try:
+                        found.append(t.dim_order(ambiguity_check=check))
+                    except (RuntimeError, TypeError) as exc:
+                        found.append(type(exc))
+        return found
+
+    assert run(tinytorch) == run(torch)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float64", "complex64"])
+@pytest.mark.parametrize("name", ["as_strided", "diagonal", "select", "slice"])
+def test_scattered_parts_are_cast(torch, name, dtype):
+    places = {"as_strided": ((3,), (4,)), "diagonal": (), "select": (0, 1), "slice": (1, 0, 1)}[name]
+
+    def run(m):
+        x, part = m.zeros(3, 3, requires_grad=True), m.ones(3, dtype=getattr(m, dtype))
+        part = (part[:, None] if name == "slice" else part).clone()
+        part = part.requires_grad_() if dtype == "float64" else part
+        y = getattr(m, f"{name}_scatter")(x, part, *places)
+        y.backward(m.arange(9.0).reshape(3, 3))
+        return y.tolist(), str(y.dtype).rpartition(".")[2], part.grad is not None and part.grad.tolist()
+
+    assert run(tinytorch) == run(torch)
+
+
 def test_default_dtype():
     assert tinytorch.get_default_dtype() is tinytorch.float32
     tinytorch.set_default_dtype(tinytorch.float64)

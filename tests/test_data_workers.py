@@ -1,15 +1,8 @@
 """DataLoader with worker processes: what comes, what fails and how, and that nothing is left."""
 
 import functools
-import gc
 import os
-import pathlib
 import random
-import signal
-import subprocess
-import sys
-import textwrap
-import threading
 import time
 import warnings
 from multiprocessing import forkserver, resource_tracker
@@ -17,51 +10,15 @@ from multiprocessing import forkserver, resource_tracker
 import numpy as np
 import pytest
 
+from data_workers import Numbers, children, first, needs_proc, nothing_left
 import tinytorch as tt
-from tinytorch.shared_memory import _blocks
 from tinytorch.utils import data
 from tinytorch.utils.data import DataLoader, TensorDataset, get_worker_info
 from tinytorch.utils.data._utils.worker import KeyErrorMessage
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 METHODS = [m for m in ("fork", "spawn", "forkserver") if m in tt.multiprocessing.get_all_start_methods()]
-needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="this machine has no /proc")
 pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create")
-
-
-def shared_names():
-    """Names of ours in shared memory; other programs may come and go."""
-    return {name for name in os.listdir("/dev/shm") if "tinytorch" in name} if os.path.isdir("/dev/shm") else set()
-
-
-def children():
-    """The pids of this process's children that live."""
-    return {int(p) for p in pathlib.Path("/proc/self/task").glob("*/children") for p in p.read_text().split()}
-
-
-@pytest.fixture
-def clean():
-    """Afterwards there are no more descriptors, blocks and names of shared memory, and threads than before."""
-    before = set(os.listdir("/proc/self/fd")), shared_names(), threading.active_count(), set(_blocks)
-    yield
-    gc.collect()  # a caught exception refers to itself
-    more = sorted(set(os.listdir("/proc/self/fd")) - before[0])
-    assert not more, [os.readlink(f"/proc/self/fd/{fd}") for fd in more if os.path.lexists(f"/proc/self/fd/{fd}")]
-    assert shared_names() <= before[1] and threading.active_count() <= before[2]
-    assert set(_blocks) <= before[3]
-
-
-class Numbers(data.Dataset):
-    def __init__(self, n, act=None):
-        self.n, self.act = n, act
-
-    def __len__(self):
-        return self.n
-
-    def __getitem__(self, i):
-        if self.act is not None:
-            self.act(i)
-        return tt.full((3,), float(i)), i
+clean = pytest.fixture(nothing_left)
 
 
 class Stream(data.IterableDataset):
@@ -71,10 +28,6 @@ class Stream(data.IterableDataset):
     def __iter__(self):
         info = get_worker_info()
         yield from range(self.n) if info is None else range(info.id, self.n, info.num_workers)
-
-
-def first(batches):
-    return [batch[1].tolist() for batch in batches]
 
 
 def note(worker):
@@ -375,136 +328,6 @@ def test_what_cannot_be_sent(options, kind, text):
         list(loader)
 
 
-def killed(i):
-    if i == 3:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-
-def left(i):
-    if i == 3:
-        os._exit(7)
-
-
-@needs_proc
-@pytest.mark.parametrize("act, text", [(killed, "is killed by signal: Killed"), (left, "exit code 7")])
-@pytest.mark.parametrize("persistent", [False, True])
-def test_a_dead_worker(act, text, persistent, clean):
-    loader = DataLoader(Numbers(40, act), 1, num_workers=2, persistent_workers=persistent)
-    start = time.monotonic()
-    with pytest.raises(RuntimeError, match=rf"DataLoader worker \(pid \d+\).*{text}"):
-        list(loader)
-    assert time.monotonic() - start < 1.0
-    assert next(iter(loader))[1].tolist() == [0]
-    batches = iter(DataLoader(Numbers(40), 1, num_workers=2, persistent_workers=persistent))
-    start = time.monotonic()
-    os.kill(batches._workers[1].pid, signal.SIGKILL)
-    with pytest.raises(RuntimeError, match="killed"):
-        for _ in batches:
-            pass
-    assert time.monotonic() - start < 1.0 and next(batches, None) is None
-    del batches, loader
-
-
-def asleep(i):
-    if i == 2:
-        time.sleep(60)
-
-
-@needs_proc
-def test_timeout(clean):
-    loader = DataLoader(Numbers(4, asleep), 1, num_workers=1, timeout=0.2)
-    batches = iter(loader)
-    assert next(batches)[1].item() == 0 and next(batches)[1].item() == 1
-    with pytest.raises(RuntimeError, match="DataLoader timed out after 0.2 seconds"):
-        next(batches)
-    batches._workers[0].kill()
-    del batches
-
-
-PROGRAM = """
-    import os, signal, sys, threading, time
-    import tinytorch as tt
-    from tinytorch.utils.data import DataLoader, Dataset
-
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # which what runs in the background ignores
-
-    class Numbers(Dataset):
-        def __len__(self):
-            return 10**6
-        def __getitem__(self, i):
-            time.sleep({item})
-            return tt.full((2000,), i)
-
-    batches = iter(DataLoader(Numbers(), 2, num_workers=2, persistent_workers={persistent}))
-    other = iter(DataLoader(Numbers(), 2, num_workers=1))
-    next(batches), next(other)
-    print(*[p.pid for p in batches._workers + other._workers], flush=True)
-    {act}
-"""
-
-
-def is_there(pid):
-    try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-@needs_proc
-@pytest.mark.parametrize(
-    "act, given, status",
-    [
-        ("time.sleep(60)", signal.SIGKILL, -signal.SIGKILL),
-        ("time.sleep(60)", signal.SIGKILL, -signal.SIGKILL),
-        ("time.sleep(60)", signal.SIGTERM, -signal.SIGTERM),
-        ("for x in batches: pass", signal.SIGINT, -signal.SIGINT),
-        ("sys.exit(3)", None, 3),
-        ("raise ValueError", None, 1),
-        ("if not os.fork(): time.sleep(3); os._exit(0)\ntime.sleep(60)", signal.SIGKILL, -signal.SIGKILL),
-    ],
-    ids=[
-        "SIGKILL",
-        "SIGKILL amid a long sample",
-        "SIGTERM",
-        "SIGINT",
-        "exit",
-        "raise",
-        "SIGKILL with a child of its own",
-    ],
-)
-def test_workers_end_with_the_process(act, given, status, request):
-    before = shared_names()
-    item = "0.01 if i < 4 else 60" if "long" in request.node.name else "0.01"
-    text = textwrap.dedent(PROGRAM).format(persistent=given is None, act=textwrap.dedent(act), item=item)
-    process = subprocess.Popen(
-        [sys.executable, "-c", text], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, text=True
-    )
-    pids = [int(p) for p in process.stdout.readline().split()]
-    assert len(pids) == 3
-    if given is not None:
-        process.send_signal(given)
-    assert process.wait(20) == status
-    deadline = time.monotonic() + 2.5
-    while any(map(is_there, pids)) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not [p for p in pids if is_there(p)] and shared_names() <= before
-    process.stdout.close(), process.stderr.close()
-
-
-def test_ctrl_c_in_a_terminal():
-    """All processes get the signal; the workers say nothing."""
-    text = textwrap.dedent(PROGRAM).format(persistent=True, act="for x in batches: pass", item="0.01")
-    process = subprocess.Popen(
-        [sys.executable, "-c", text],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, text=True, start_new_session=True,
-    )  # fmt: skip
-    pids = [int(p) for p in process.stdout.readline().split()]
-    os.killpg(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=20)
-    assert process.returncode == -signal.SIGINT and errors.count("Traceback") == 1
-    assert not [p for p in pids if is_there(p)]
-
-
 def test_pinning_without_a_device():
     if tt.cuda.is_available():
         pytest.skip("this runs on the CPU alone")
@@ -536,69 +359,3 @@ def test_options():
         iter(loader(num_workers=1, prefetch_factor=0))
     with pytest.raises(NotImplementedError):
         __import__("pickle").dumps(iter(loader()))
-
-
-def interrupting(i):
-    if i == 2:
-        os.kill(os.getppid(), signal.SIGINT)
-        time.sleep(0.2)
-
-
-@pytest.fixture
-def listening():
-    """Ctrl-C is a KeyboardInterrupt, also where pytest runs in the background."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@needs_proc
-def test_ctrl_c_where_it_is_caught(clean, listening):
-    dataset = Numbers(4, interrupting)
-    loader = DataLoader(dataset, 1, num_workers=1, persistent_workers=True)
-    batch = None
-    with pytest.raises(KeyboardInterrupt):
-        for k, batch in enumerate(loader):
-            assert batch[1].item() == k < 2
-    process = loader._iterator._workers[0]
-    assert not process.is_alive()
-    with pytest.raises(KeyboardInterrupt):
-        list(loader)  # with another worker
-    assert loader._iterator._workers[0].pid != process.pid
-    del batch, loader, process
-
-
-@needs_proc
-def test_ctrl_c_at_any_line_of_a_message(clean):
-    """The file descriptors that came with it are closed."""
-    met = []
-
-    def line(frame, event, arg):
-        if event == "line" and frame.f_code.co_name in (
-            "_receive",
-            "_receive_head",
-            "_receive_part",
-            "_arrived",
-            "take",
-        ):
-            met.append(frame.f_lineno)
-            if len(met) == chosen:
-                raise KeyboardInterrupt
-        return line
-
-    chosen = -1
-    while chosen < 200:
-        chosen += 2
-        batches = iter(DataLoader(Numbers(1), 1, num_workers=1))
-        met.clear()
-        sys.settrace(line)
-        try:
-            next(batches)
-        except KeyboardInterrupt:
-            assert next(batches, None) is None
-        else:
-            break
-        finally:
-            sys.settrace(None)
-    assert 20 < chosen < 190
-    del batches

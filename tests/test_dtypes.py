@@ -21,19 +21,20 @@ KINDS = {
     "c": lib.TT_KIND_COMPLEX,
 }
 COMPLEX = {"complex64": lib.TT_C64, "complex128": lib.TT_C128}
+NEWER = ("complex32", "uint16", "uint32", "uint64")
 
 
 def test_the_tables_of_c_and_python_agree_with_numpy():
-    assert [d.name for d in dtypes.ALL] == [ffi.string(lib.tt_dtype_facts(k).name).decode() for k in range(12)]
-    assert {d.name for d in dtypes.ALL} == {*DTYPES, *COMPLEX}
+    assert [d.name for d in dtypes.ALL] == [ffi.string(lib.tt_dtype_facts(k).name).decode() for k in range(16)]
+    assert {d.name for d in dtypes.ALL} == {*DTYPES, *COMPLEX, *NEWER}
     for d in dtypes.ALL:
         assert dtypes.ALL[d.code] is d and lib.tt_itemsize(d.code) == d.itemsize == d.stored.itemsize
         if d.numpy:
             assert (KINDS[d.numpy.kind], d.itemsize, d.typestr) == (d.kind, d.numpy.itemsize, d.numpy.str)
             assert d.is_signed == (d.numpy.kind in "ifc") and dtypes.BY_NUMPY[d.numpy] is d
             assert np.iinfo(d.stored) if d.kind == lib.TT_KIND_INT else True
-    assert [d.name for d in dtypes.ALL if d.numpy is None] == ["bfloat16"]
-    assert [d.name for d in dtypes.ALL if d.compute != d.code] == ["float16", "bfloat16"]
+    assert [d.name for d in dtypes.ALL if d.numpy is None] == ["bfloat16", "complex32"]
+    assert [d.name for d in dtypes.ALL if d.compute != d.code] == ["float16", "bfloat16", "complex32"]
 
 
 def test_complex_codes_are_neither_floating_nor_integral():
@@ -44,12 +45,12 @@ def test_complex_codes_are_neither_floating_nor_integral():
         assert dtypes.DIFFERENTIABLE[code] and not dtypes.FLOATING[code] and not dtypes.INTEGRAL[code]
         d = getattr(tinytorch, name)
         assert d.code == code and d.is_complex and d.to_complex() is d and d.to_real().to_complex() is d
-    assert lib.tt_dtype_facts(lib.TT_C128 + 1) == lib.tt_dtype_facts(-1) == ffi.NULL
+    assert lib.tt_dtype_facts(len(dtypes.ALL)) == lib.tt_dtype_facts(-1) == ffi.NULL
 
 
 def test_promotion_is_numpys_but_between_half_types():
     """And but for integers with floats, where the float's size counts for nothing."""
-    codes = {d.numpy: d.code for d in dtypes.ALL if d.numpy} | {np.dtype(n): c for n, c in COMPLEX.items()}
+    codes = {d.numpy: d.code for d in dtypes.ALL if d.numpy and d.name not in NEWER}
     for (a, x), (b, y) in itertools.product(codes.items(), repeat=2):
         if {a.kind, b.kind} <= {"b", "i", "u"} or a.kind == b.kind or {a.kind, b.kind} == {"f", "c"}:
             wanted = codes[np.promote_types(a, b)]
@@ -59,9 +60,23 @@ def test_promotion_is_numpys_but_between_half_types():
     assert lib.tt_promote(lib.TT_F16, lib.TT_BF16) == lib.tt_promote(lib.TT_BF16, lib.TT_F16) == lib.TT_F32
 
 
+def test_promotion_is_pytorchs():
+    """Between any two dtypes; the wide unsigned integers have none with other integers."""
+    torch = pytest.importorskip("torch")
+    for a, b in itertools.product(dtypes.ALL, repeat=2):
+        results = []
+        for library in (torch, tinytorch):
+            try:
+                d = library.promote_types(getattr(library, a.name), getattr(library, b.name))
+                results.append(str(d).split(".")[-1])
+            except RuntimeError as refused:
+                results.append(str(refused).split(",")[0].removeprefix("promote_types: "))
+        assert results[0] == results[1], (a, b)
+
+
 # Comparisons.
 
-CODE = r"(?:TT_(?:BOOL|U8|I8|I16|I32|I64|F16|BF16|F32|F64|C64|C128)\b)"
+CODE = r"(?:TT_(?:BOOL|U8|I8|I16|I32|I64|F16|BF16|F32|F64|C64|C128|C32|U16|U32|U64)\b)"
 DTYPE = r"(?:\bdtype\b|\.dtype\b|->dtype\b)"
 
 

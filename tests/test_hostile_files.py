@@ -7,11 +7,12 @@ import pickle
 import struct
 import subprocess
 import sys
+import zipfile
 
 import pytest
 import tinytorch as tt
 from corrupt_files import packed
-from tinytorch import nn
+from tinytorch import load, nn, save
 
 HERE = pathlib.Path(__file__).parent
 TENSOR = (
@@ -139,16 +140,17 @@ def test_the_pieces_are_good():
 
 
 MEMORY = """
-import resource, pickle, sys
+import pickle, sys
 sys.path.insert(0, sys.argv[1])
+from peak import peak
 from test_hostile_files import HOSTILE, read
-start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+start = peak()
 for content in [*HOSTILE.values(), b"Nr" + (200_000_000).to_bytes(4, "little")]:
     try:
         read(content)
     except (pickle.UnpicklingError, RuntimeError):
         pass
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - start) // 1024)
+print(peak() - start)
 """
 
 
@@ -173,3 +175,24 @@ def test_corrupted_files():
 @pytest.mark.parametrize("seed", range(2, 7))
 def test_many_corrupted_files(seed):
     corrupted(10_000, seed)
+
+
+def test_corrupted_archives(tmp_path):
+    save([tt.arange(1000), "text"], tmp_path / "file")
+    whole = (tmp_path / "file").read_bytes()
+    for n in range(1, len(whole), 97):
+        with pytest.raises(RuntimeError):
+            load(io.BytesIO(whole[:n]))
+    at = whole.index(bytes(range(8))[:1] + bytes(7) + b"\1")  # the numbers 0, 1
+    with pytest.raises(RuntimeError, match="checksum"):
+        load(io.BytesIO(whole[:at] + b"\7" + whole[at + 1 :]))
+    last = whole.index(b"PK\1\2")  # the directory, whose first entry is taken out
+    entry = 46 + sum(struct.unpack_from("<3H", whole, last + 28))
+    with pytest.raises(RuntimeError, match="does not list its members"):
+        load(io.BytesIO(whole[:last] + whole[last + entry :]))
+    f = io.BytesIO()
+    with zipfile.ZipFile(f, "w", zipfile.ZIP_DEFLATED) as z:
+        z.writestr("data.pkl", bytes(1_000_000))
+    f.seek(0)
+    with pytest.raises(RuntimeError, match="compressed"):
+        load(f)

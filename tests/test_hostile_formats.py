@@ -197,18 +197,19 @@ def test_the_pieces_are_good():
 
 
 MEMORY = """
-import io, pickle, resource, sys
+import io, pickle, sys
 sys.path.insert(0, sys.argv[1])
+from peak import peak
 import test_hostile_formats as tests
 import tinytorch as tt
 files = [*tests.FILES.values(), *tests.READS.values()]
-start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+start = peak()
 for content in files:
     try:
         tt.load(io.BytesIO(content))
     except (pickle.UnpicklingError, RuntimeError, EOFError):
         pass
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - start) // 1024)
+print(peak() - start)
 """
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from fuse.helpers import python
 from optable import OPS
-from test_ops import describe, make, run
+from entries import describe, run
+from optable import make
 
 import tinytorch
 

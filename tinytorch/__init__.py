@@ -100,6 +100,8 @@ from .dtypes import (
     bool,
     cdouble,
     cfloat,
+    chalf,
+    complex32,
     complex64,
     complex128,
     double,
@@ -119,6 +121,9 @@ from .dtypes import (
     set_default_dtype,
     short,
     uint8,
+    uint16,
+    uint32,
+    uint64,
 )
 from .generator import Generator, default_generator
 from .layouts import (
@@ -156,7 +161,8 @@ __all__ = [
     "Generator", "OutOfMemoryError", "Size", "Tensor", "TypedStorage", "UntypedStorage", "__version__", "amp",
     "are_deterministic_algorithms_enabled", "autocast", "autocast_decrement_nesting", "autocast_increment_nesting",
     "autograd", "bfloat16", "bool", "cdouble", "cfloat",
-    "channels_last", "channels_last_3d", "clear_autocast_cache", "complex128", "complex64", "config",
+    "channels_last", "channels_last_3d", "chalf", "clear_autocast_cache", "complex128", "complex32",
+    "complex64", "config",
     "contiguous_format", "cpu", "cuda", "default_generator", "device", "distributions", "double", "dtype", "e",
     "enable_grad", "fft", "finfo", "float", "float16", "float32", "float64", "func", "fuse", "get_autocast_cpu_dtype",
     "get_autocast_dtype", "get_autocast_gpu_dtype", "get_default_device",
@@ -170,7 +176,8 @@ __all__ = [
     "set_autocast_dtype", "set_autocast_enabled", "set_autocast_gpu_dtype", "set_default_device", "set_default_dtype",
     "set_default_tensor_type", "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_grad_enabled",
     "set_num_threads", "set_printoptions", "short", "signal", "sparse", "sparse_coo", "sparse_csr", "special",
-    "storage", "strided", "testing", "typename", "uint8", "use_deterministic_algorithms", "utils", *_TYPES,
+    "storage", "strided", "testing", "typename", "uint16", "uint32", "uint64", "uint8",
+    "use_deterministic_algorithms", "utils", *_TYPES,
     *ops.FUNCTIONS,
 ]  # fmt: skip
 

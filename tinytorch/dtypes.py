@@ -9,7 +9,7 @@ import functools
 import numpy as np
 
 from . import library_name
-from .backends.cpu import ffi, lib
+from .backends.cpu import error, ffi, lib
 from .backends.native import set_dtypes
 
 
@@ -18,7 +18,7 @@ class dtype:
 
     ``code`` numbers it in C, ``compute`` is the code of the dtype its arithmetic is done in, ``kind`` its category in
     promotion (``lib.TT_KIND_...``). ``suffix`` and ``c_type`` name it in C sources; ``numpy`` is NumPy's dtype, None
-    for bfloat16, which NumPy lacks, and ``stored`` that of the same size in which NumPy holds the elements.
+    for bfloat16 and complex32, which it lacks, and ``stored`` that of the same size in which NumPy holds the elements.
     ``scalar_type`` and ``cpp`` are PyTorch's names, in Python's messages and in traces."""
 
     __slots__ = (
@@ -49,12 +49,12 @@ class dtype:
         self.is_signed = facts.is_signed == 1
         self.is_floating_point, self.is_complex = self.kind == lib.TT_KIND_FLOAT, self.kind == lib.TT_KIND_COMPLEX
         self.is_differentiable = self.is_floating_point or self.is_complex
-        self.numpy = None if code == lib.TT_BF16 else np.dtype(self.name)
+        self.numpy = None if code in (lib.TT_BF16, lib.TT_C32) else np.dtype(self.name)
         self.stored = self.numpy or np.dtype(f"uint{8 * self.itemsize}")
 
     @property
     def typestr(self) -> str | None:
-        """NumPy's type string, as in ``__array_interface__``; None for bfloat16."""
+        """NumPy's type string, as in ``__array_interface__``; None where NumPy lacks the dtype."""
         return self.numpy and self.numpy.str
 
     def __repr__(self):
@@ -90,12 +90,28 @@ float64 = double = dtype(lib.TT_F64, "Double", "double")
 
 complex64 = cfloat = dtype(lib.TT_C64, "ComplexFloat", "c10::complex<float>")
 complex128 = cdouble = dtype(lib.TT_C128, "ComplexDouble", "c10::complex<double>")
+complex32 = chalf = dtype(lib.TT_C32, "ComplexHalf", "c10::complex<c10::Half>")
+uint16 = dtype(lib.TT_U16, "UInt16", "uint16_t")
+uint32 = dtype(lib.TT_U32, "UInt32", "uint32_t")
+uint64 = dtype(lib.TT_U64, "UInt64", "uint64_t")
 
 # By code.
-ALL = (bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64, complex128)
+ALL = (
+    *(bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64, complex128),
+    *(complex32, uint16, uint32, uint64),
+)
+# Those for which PyTorch has no class of storages and of tensors: files and type() tell of them in another way.
+NEWER = (complex32, uint16, uint32, uint64)
 set_dtypes(ALL)
-_COMPLEX = {float32: complex64, float64: complex128, bfloat16: complex64}
-_PARTS = {complex64: float32, complex128: float64}
+_COMPLEX = {float16: complex32, float32: complex64, float64: complex128, bfloat16: complex64}
+_PARTS = {complex32: float16, complex64: float32, complex128: float64}
+
+
+def promoted(found: int, op: str) -> dtype:
+    """The dtype whose code promotion gave; what C said where it found none."""
+    if found < 0:
+        raise error(op)
+    return ALL[found]
 
 
 def no_more(cls, *args, **kwargs):

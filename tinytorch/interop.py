@@ -14,7 +14,7 @@ from .ops.declare import attach, record_of
 from .printing import tensor_text
 from .tensor import Tensor, owned, operator_above
 
-_BOOL, _BFLOAT16, _FLOAT32 = lib.TT_BOOL, lib.TT_BF16, lib.TT_F32
+_BOOL, _UINT64 = lib.TT_BOOL, lib.TT_U64
 # By code: what ffi.unpack makes Python numbers of; elements of half types, which C has no type for, are
 # cast first, and complex numbers are NumPy's affair.
 _POINTERS = tuple(None if d.is_complex else ffi.typeof("_Bool *" if d is _bool else f"{d.c_type} *") for d in ALL)
@@ -56,17 +56,25 @@ def computed(h, stays: bool = False) -> None:
         raise error()
 
 
+def _for_numpy(t: Tensor) -> Tensor:
+    """``t``, or its values in the dtype that they are computed in where NumPy lacks their own."""
+    if t.dtype.numpy is not None:
+        return t
+    t = owned.tt_alias(t._h)  # under a name: it must outlive the next call
+    return owned.tt_cast(t._h, t.dtype.compute)
+
+
 def share(t: Tensor, stays: bool = True) -> np.ndarray:
-    """An ndarray on the tensor's memory, for good or (not ``stays``) for a moment. TypeError for bfloat16, which NumPy
+    """An ndarray on the tensor's memory, for good or (not ``stays``) for a moment. TypeError for a dtype that NumPy
     lacks."""
-    if t._h.dtype == _BFLOAT16:
-        raise TypeError("Got unsupported ScalarType BFloat16")
+    if t.dtype.numpy is None:
+        raise TypeError(f"Got unsupported ScalarType {t.dtype.scalar_type}")
     return np.asarray(_Memory(t, stays))
 
 
 def numpy(self, *, force: bool = False) -> np.ndarray:
     """An ndarray sharing this tensor's memory. RuntimeError if it requires grad, unless ``force``; TypeError for
-    bfloat16. Follows ``torch.Tensor.numpy``."""
+    bfloat16 and complex32. Follows ``torch.Tensor.numpy``."""
     if not force and self.requires_grad:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     if self._h.flags & _ELSEWHERE:
@@ -113,8 +121,9 @@ def item(self):
     if FLOATING[code]:
         return _read_float(h)
     if COMPLEX[code]:
-        return share(self, False).item()
-    return _read_int(h) != 0 if code == _BOOL else _read_int(h)
+        return share(_for_numpy(self), False).item()
+    value = _read_int(h)
+    return value != 0 if code == _BOOL else value % (1 << 64) if code == _UINT64 else value
 
 
 def flat_values(t: Tensor) -> list:
@@ -126,8 +135,8 @@ def flat_values(t: Tensor) -> list:
     code = h.dtype
     if ALL[code].compute != code:
         t = owned.tt_alias(h)  # under a name: it must outlive the next call
-        t = owned.tt_cast(t._h, _FLOAT32)
-        h, code = t._h, _FLOAT32
+        t = owned.tt_cast(t._h, ALL[code].compute)
+        h, code = t._h, ALL[code].compute
     if not h.flags & _CONTIGUOUS:
         t = owned.tt_alias(h)
         t = owned.tt_contiguous(t._h)
@@ -162,10 +171,7 @@ def tolist(self):
 def __repr__(self, *, tensor_contents=None) -> str:
     """The tensor's values, and what is not the default about it."""
     shown = here(self)
-    if self._h.dtype == _BFLOAT16:
-        shown = owned.tt_alias(shown._h)
-        shown = owned.tt_cast(shown._h, _FLOAT32)
-    return tensor_text(self, share(shown, False), tensor_contents)
+    return tensor_text(self, share(_for_numpy(shown), False), tensor_contents)
 
 
 def _no_number(self, kind: type, text: str, depth: int = 2) -> Exception:

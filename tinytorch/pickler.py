@@ -21,7 +21,7 @@ from types import FunctionType
 from typing import NamedTuple
 
 from .devices import device
-from .dtypes import ALL, Size, dtype, uint8
+from .dtypes import ALL, NEWER, Size, dtype, uint8
 from .layouts import layout, sparse_coo
 from .locations import location_tag
 from .nn.parameter import Buffer, Parameter, UninitializedTensorMixin
@@ -73,7 +73,7 @@ _OF_TYPE = Global("torch._tensor._rebuild_from_type_v2")
 _SPARSE = Global("torch._utils._rebuild_sparse_tensor")
 _LAYOUT = Global("torch.serialization._get_layout")
 _DEVICE, _SIZE = Global("torch.device"), Global("torch.Size")
-_STORAGES = {of: Global(f"torch.{of.scalar_type}Storage") for of in ALL}
+_STORAGES = {of: Global(f"torch.{of.scalar_type}Storage") for of in ALL if of not in NEWER}
 _STORAGES[None] = Global("torch.storage.UntypedStorage")
 _NAMED = {of: Global(f"torch.{of.name}") for of in ALL}
 _NAMED |= {Tensor: Global("torch.Tensor"), Parameter: Global("torch.nn.parameter.Parameter")}
@@ -107,9 +107,9 @@ class Written:
         return "storage", _STORAGES[of], key, location_tag(storage), storage.nbytes() // (of or uint8).itemsize
 
     def told_by_storage(self, storage: UntypedStorage, of: dtype) -> bool:
-        """May the class of the storage tell this dtype? So it may where all tensors on it have the same, and it is
-        made of whole elements."""
-        return self.dtypes.get(id(storage), of) is of and storage.nbytes() % of.itemsize == 0
+        """May the class of the storage tell this dtype? So it may where there is one, all tensors on it have the same,
+        and it is made of whole elements."""
+        return of in _STORAGES and self.dtypes.get(id(storage), of) is of and storage.nbytes() % of.itemsize == 0
 
 
 class _Again(Exception):
@@ -157,7 +157,7 @@ def _pickler_of(base: type, written: Written, way: _Way) -> type:
             if kind is Bytes:
                 return written.reference(*obj)
             if kind is TypedStorage:
-                return written.reference(obj.untyped(), obj.dtype)
+                return written.reference(obj.untyped(), obj.dtype if obj.dtype in _STORAGES else None)
             if kind is UntypedStorage:
                 return written.reference(obj, None)
             return None

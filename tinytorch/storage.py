@@ -263,6 +263,8 @@ class UntypedStorage(_Storage):
 
     def byteswap(self, of: dtype) -> None:
         """Reverses the bytes of each element of a dtype."""
+        if not isinstance(of, dtype):
+            raise RuntimeError(f"byteswap(): expected a dtype, but got {type(of).__name__}")
         n = len(self) // of.itemsize * of.itemsize
         self.whole[:n] = self.whole[:n].reshape(-1, of.itemsize).flip(1).reshape(-1)
 

@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from .dtypes import bfloat16, complex64, complex128, dtype, float16, float32, float64, iinfo
+from .dtypes import bfloat16, complex32, complex64, complex128, dtype, float16, float32, float64, iinfo
 from .dtypes import bool as _bool
+from .dtypes import dtype as _dtype
 from .layouts import strided
 from .tensor import FUNCTIONS, Tensor
 
@@ -20,6 +21,7 @@ TOLERANCES = {  # (rtol, atol); 0 for others
     bfloat16: (1.6e-2, 1e-5),
     float32: (1.3e-6, 1e-5),
     float64: (1e-7, 1e-7),
+    complex32: (1e-3, 1e-5),
     complex64: (1.3e-6, 1e-5),
     complex128: (1e-7, 1e-7),
 }
@@ -206,6 +208,8 @@ def make_tensor(
         shape = tuple(shape[0])
     if noncontiguous and memory_format is not None:
         raise ValueError("make_tensor: the options noncontiguous and memory_format are mutually exclusive")
+    if not isinstance(dtype, _dtype):
+        raise TypeError(f"The requested dtype '{dtype}' is not supported by make_tensor()")
     exact = not dtype.is_differentiable
     lowest, highest = {True: (0, 2), False: (-9, 10 if exact else 9)}[dtype is _bool]
     lowest = 0 if exact and not dtype.is_signed else lowest

@@ -10,7 +10,7 @@ import math
 
 from .autograd.leaf import make_leaf
 from .devices import device
-from .dtypes import ALL, Size, dtype, uint8
+from .dtypes import ALL, NEWER, Size, dtype, uint8
 from .layouts import layout, sparse_coo, sparse_csr, strided
 from .nn.parameter import Buffer, Parameter, _rebuild, _share
 from .ops.sparse import SparseTensor, _made, sparse_coo_tensor, sparse_csr_tensor
@@ -19,7 +19,7 @@ from .safe_names import MAKERS, SAFE, check, integers
 from .storage import TypedStorage, UntypedStorage
 from .tensor import Tensor
 
-STORAGES = {f"{d.scalar_type}Storage": d for d in ALL}
+STORAGES = {f"{d.scalar_type}Storage": d for d in ALL if d not in NEWER}
 _LAYOUTS = {f"torch.{of.name}": of for of in (strided, sparse_coo, sparse_csr)}
 
 

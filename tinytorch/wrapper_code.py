@@ -1,6 +1,18 @@
 """Code that takes the place of a function's: all references to the function, in whatever module, see it, no other
 object changes, and nobody pays while it is not there. The profiler records calls so, ``overrides`` hands them to
-others, and autocast casts their arguments."""
+others, and autocast casts their arguments.
+
+What else would be seen through a reference held elsewhere (``self.act = torch.relu``), and what a call then pays while
+nothing is there, in instructions (callgrind, CPython 3.11, of 4,266 for ``a + b``, 7,113 for a recorded ``relu``, 7,648
+for a recorded ``sum``, 6,615 for ``a @ b``, all 4 x 4):
+
+- a flag that every public function looks at: 94 to 120, up to 2.3 %, and two lines in each of 189 functions that are
+  written by hand;
+- operators as objects of a type in C that calls a function: 35 to 167, up to 2.3 %, through vectorcall, which the
+  limited API has from CPython 3.12 on; 237 to 409 without it, up to 6.7 %;
+- a flag that the C side of every kernel looks at: none, as it looks at flags anyway; but most of 976 public functions
+  are made of other operators, and have no kernel of their own, and the time that Python takes would not be seen.
+"""
 
 from __future__ import annotations
 

@@ -116,6 +116,7 @@ typedef struct tt_kernel {
     int16_t kept; /* number of leading dimensions that are not reduced */
     int16_t num_stages, num_slots, num_instrs, num_accesses, num_stores, num_reductions;
     int16_t weight; /* the cost of an element, in additions */
+    int16_t alone; /* of a device: it is one operator, whose eager kernel runs it */
     int64_t numel, shape[16];
     int64_t rows, row; /* of reductions: numbers of rows, and of elements of one; OUTER_REDUCTION: sizes outside of */
     int64_t inner; /* the reduced dimensions, of them, and inside of them */

@@ -64,7 +64,7 @@ typedef struct tt_backend {
     bool (*norm)(tt_array *out, tt_array *x, tt_array *g, tt_array *weight, tt_array *bias, tt_array *mean,
                  tt_array *rstd, int64_t n, double eps);
     bool (*norm_weight)(tt_array *out, tt_array *g, tt_array *x, tt_array *mean, tt_array *rstd, int64_t n);
-    /* optional, all three: normalisation of channels; w->stats and w->running; w->out; w->sums */
+    /* optional, all three: normalisation of channels; w->stats and w->running; w->out, of_weight and of_bias; w->sums */
     bool (*batch_statistics)(const tt_batch_norm_work *of, const tt_batch_statistics_work *w);
     bool (*batch_norm)(const tt_batch_norm_work *w);
     bool (*batch_norm_sums)(const tt_batch_norm_work *w);

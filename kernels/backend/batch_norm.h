@@ -7,14 +7,15 @@
 typedef struct {
     tt_array *x, *g, *out; /* g: NULL, or the gradient of the result; out is then that of x */
     tt_array *weight, *bias, *mean, *rstd; /* weight, bias: may be NULL */
-    tt_array *sums; /* (2, channels), or NULL */
-    tt_array *of_weight, *of_bias; /* where there are sums and out is a gradient: those of weight and bias */
+    tt_array *of_weight,
+        *of_bias; /* where mean and rstd are those of x and out is its gradient: those of weight and bias */
+    tt_array *sums; /* (2, channels): what batch_norm_sums is to write */
     int64_t outer, channels, inner;
 } tt_batch_norm_work;
 
 /* What else the statistics need. */
 typedef struct {
-    tt_array *stats; /* (3, channels) */
+    tt_array *stats; /* (2, channels) */
     tt_array *running[2]; /* mean and variance; or NULL */
     double momentum, eps;
 } tt_batch_statistics_work;

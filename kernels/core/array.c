@@ -358,7 +358,7 @@ tt_array *tt_view_part(tt_array *a, int imaginary) {
 
 tt_array *tt_view_as_complex(tt_array *a) {
     int last = a->ndim - 1, size = tt_itemsizes[a->dtype];
-    if (a->dtype != TT_F32 && a->dtype != TT_F64)
+    if (tt_real_dtype(tt_complex_dtype(a->dtype)) != a->dtype || !tt_is_floating(a->dtype))
         return tt_fail(TT_RUNTIME_ERROR,
                        "view_as_complex is only supported for floating point tensors, but got a "
                        "tensor of dtype %s",

@@ -59,8 +59,14 @@ const char *tt_shape_text(char *buf, int ndim, const int64_t *shape) {
     return buf;
 }
 
-bool tt_has_order(const char *op, int dtype) {
+bool tt_is_real(const char *op, int dtype) {
     if (!tt_is_complex(dtype)) return true;
+    tt_fail(TT_NOT_IMPLEMENTED, "%s: not implemented for '%s'", op, tt_dtype_names[dtype]);
+    return false;
+}
+
+bool tt_has_order(const char *op, int dtype) {
+    if (!tt_is_complex(dtype) && !tt_is_wide_unsigned(dtype)) return true;
     tt_fail(TT_NOT_IMPLEMENTED, "%s: not implemented for '%s'", op, tt_dtype_names[dtype]);
     return false;
 }

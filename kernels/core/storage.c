@@ -21,6 +21,14 @@
 #define ASAN_UNPOISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
 #endif
 
+/* And what nobody has written is NaN, or -1, in a block that was used before, too. TT_FILL_FRESH asks for it alone. */
+#if defined(__SANITIZE_ADDRESS__) || defined(TT_FILL_FRESH)
+#define FILL_FRESH(p, n) memset(p, 0xFF, (n) < FILLED ? (size_t)(n) : FILLED)
+#define FILLED ((size_t)1 << 26) /* pages beyond are zero until they are touched */
+#else
+#define FILL_FRESH(p, n) ((void)(p), (void)(n))
+#endif
+
 #define HEADER 64
 #define SMALL_CLASSES 16 /* 64 ... 1024 bytes */
 #define NUM_CLASSES (SMALL_CLASSES + 4 * 38)
@@ -190,6 +198,7 @@ static tt_storage *host_storage(int64_t nbytes) {
     s->data = (char *)s + HEADER;
     ASAN_POISON_MEMORY_REGION(s->data, (size_t)bytes);
     ASAN_UNPOISON_MEMORY_REGION(s->data, (size_t)nbytes);
+    FILL_FRESH(s->data, (size_t)nbytes);
     s->nbytes = nbytes;
     s->version = 0;
     s->refs = 1;

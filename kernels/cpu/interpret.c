@@ -188,7 +188,7 @@ static void add_row(const worker *w, int64_t n, int64_t column, int64_t from, in
 /* One block of up to TT_BLOCK rows, one tile of columns, one share of the lanes: TT_LANES rows of accumulators, as in
  * reduce_run.c. Wide tiles go in runs of rows: they follow one another, and their accumulators stay in cache. A share
  * is a part of every run: what l + TT_LANES/2 ... l + RUN are joined with is in the same share as l, and RUN lanes are
- * left for `deliver`. */
+ * left for `tt_job_write_out`. */
 static void columns_unit(worker *w, int64_t u, int64_t tiles, int64_t blocks, char *tile) {
     const job *j = w->j;
     const tt_kernel *k = w->k;
@@ -286,7 +286,7 @@ void tt_job_divide(job *j, int64_t work) {
 }
 
 /* From the blocks' results to the results. */
-void tt_job_deliver(const job *j) {
+void tt_job_write_out(const job *j) {
     const tt_kernel *k = j->k;
     for (int i = 0; i < k->num_reductions; i++) {
         const tt_kernel_reduction *f = &k->reductions[i];

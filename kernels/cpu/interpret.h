@@ -38,7 +38,7 @@ typedef struct {
 void tt_job_divide(tt_kernel_job *j, int64_t work);
 int64_t tt_job_arena(const tt_kernel_job *j);
 int64_t tt_job_parts(const tt_kernel_job *j, int reduction);
-void tt_job_deliver(const tt_kernel_job *j);
+void tt_job_write_out(const tt_kernel_job *j);
 bool tt_job_extern(const tt_kernel_job *j); /* an EXTERN kernel. False: out of memory */
 
 /* One thread's view of a kernel at work. */

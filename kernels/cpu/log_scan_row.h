@@ -1,5 +1,5 @@
 /* The logarithms of running sums of neighbouring elements, a block at a time: with its chunks beside each other, what takes
- * long is done for many at once. scan.c includes this file for each type T, with ROW its name and JOIN, PART and TOTAL as
+ * long is done for many at once. scan.c includes this file for each type T, with ROW its name and JOIN, PART, SHARE and TOTAL as
  * for scan_loop.h. Note [The order of a scan] in backend/scan.h. */
 
 static void ROW(const iterator *w, int64_t at) {
@@ -7,7 +7,7 @@ static void ROW(const iterator *w, int64_t at) {
     T *out = (T *)w->out + at;
     int64_t step = w->reverse ? -w->inner : w->inner, i = w->reverse ? (w->n - 1) * w->inner : 0;
     double v[CHUNK][TT_BLOCK / CHUNK], sums[TT_BLOCK / CHUNK], tops[TT_BLOCK / CHUNK], before[TT_BLOCK / CHUNK];
-    double levels[TT_LEVELS] = {0}, block = 0, all = 0;
+    double levels[TT_LEVELS] = {0}, block = 0, all = 0, all_top = 0, all_sum = 0;
     for (int64_t j0 = 0; j0 < w->n; j0 += TT_BLOCK, i += TT_BLOCK * step) {
         int64_t left = w->n - j0 < TT_BLOCK ? w->n - j0 : TT_BLOCK, chunks = (left + CHUNK - 1) / CHUNK;
         int64_t totals = j0 + left < w->n ? chunks : chunks - 1; /* so many are asked for */
@@ -25,17 +25,23 @@ static void ROW(const iterator *w, int64_t at) {
             TT_INDEPENDENT
             for (int64_t c = 0; c < totals; c++) sums[c] += PART(tops[c], v[j][c]);
         }
-        before[0] = block;
+        before[0] = j0 ? block : -TT_INF_F64;
         for (int64_t c = 0; c < totals; c++) {
             double total = TOTAL(tops[c], sums[c]);
-            all = c ? JOIN(all, total) : total;
+            all_sum = c ? tt_log_sum(all_top, all_sum, total, SHARE(all_top, total)) : 1.0;
+            all_top = c ? tt_log_top(all_top, total) : total;
+            all = TOTAL(all_top, all_sum);
             if (c + 1 < chunks) before[c + 1] = j0 ? JOIN(block, all) : all;
         }
-        for (int64_t c = 0; c < chunks; c++) before[c] = c || j0 ? JOIN(before[c], v[0][c]) : v[0][c];
-        for (int64_t c = 0; c < chunks; c++) v[0][c] = before[c];
-        for (int64_t j = 1; j < CHUNK; j++) {
+        for (int64_t c = 0; c < chunks; c++) tops[c] = before[c], sums[c] = 1;
+        for (int64_t j = 0; j < CHUNK; j++) {
             TT_INDEPENDENT
-            for (int64_t c = 0; c < chunks; c++) v[j][c] = before[c] = JOIN(before[c], v[j][c]);
+            for (int64_t c = 0; c < chunks; c++) {
+                double one = v[j][c];
+                sums[c] = tt_log_sum(tops[c], sums[c], one, SHARE(tops[c], one));
+                tops[c] = tt_log_top(tops[c], one);
+                v[j][c] = TOTAL(tops[c], sums[c]);
+            }
         }
         for (int64_t c = 0; c < chunks; c++)
             for (int64_t j = 0; j < CHUNK && c * CHUNK + j < left; j++) out[i + (c * CHUNK + j) * step] = (T)v[j][c];
@@ -62,4 +68,5 @@ static void ROW(const iterator *w, int64_t at) {
 #undef T
 #undef JOIN
 #undef PART
+#undef SHARE
 #undef TOTAL

@@ -194,7 +194,7 @@ static bool may_be_shared(const tt_product *p) {
 }
 
 bool tt_cpu_product(tt_product *p, tt_array *out, const tt_array *a, const tt_array *b, tt_array *bias) {
-    p->dtype = tt_is_half(a->dtype) ? a->dtype : tt_compute_dtype(a->dtype);
+    p->dtype = tt_is_floating(a->dtype) ? a->dtype : tt_compute_dtype(a->dtype); /* halves block by block */
     bool is_float = !tt_is_integral(p->dtype), ok = false;
     int claimed = 0, threads = may_be_shared(p) ? tt_get_num_threads() : 1;
     tt_array *wide = p->dtype == out->dtype ? out : tt_empty(p->dtype, out->ndim, out->shape);

@@ -10,7 +10,7 @@ static char *results_of(const tt_reduction *g, tt_array *out, int acc) {
 }
 
 /* ... and from there to the output. */
-static bool deliver(const tt_reduction *g, tt_array *out, int acc, char *results, int64_t mask) {
+static bool write_out(const tt_reduction *g, tt_array *out, int acc, char *results, int64_t mask) {
     if (results == out->data) return true;
     static tt_storage here; /* the CPU's */
     int64_t strides[TT_MAX_NDIM];
@@ -53,7 +53,7 @@ bool tt_cpu_reduce(tt_array *out, const tt_array *a, int64_t mask, int reducer, 
     char *results = results_of(&g, out, acc);
     bool ok = results && tt_reduction_run(&g, r, NULL, results, NULL);
     if (ok) finish(then, results, acc, g.kept, g.reduced);
-    ok = ok && deliver(&g, out, acc, results, mask);
+    ok = ok && write_out(&g, out, acc, results, mask);
     if (results && results != out->data) tt_scratch_free(results);
     return ok;
 }
@@ -128,7 +128,7 @@ bool tt_cpu_reduce_index(tt_array *out, tt_array *best, const tt_array *a, int64
         if (g.rows) memset(indices, 0, (size_t)g.kept * 8);
         tt_parallel(g.rows ? g.kept / g.inner * g.tiles : g.kept, grain < 1 ? 1 : grain,
                     g.rows ? mark_range : find_range, &s);
-        ok = deliver(&g, out, TT_I64, indices, mask) && (!best || deliver(&g, best, read, seen, mask));
+        ok = write_out(&g, out, TT_I64, indices, mask) && (!best || write_out(&g, best, read, seen, mask));
     }
     tt_scratch_free(found);
     return ok;
@@ -147,7 +147,7 @@ bool tt_cpu_reduce_var(tt_array *out, const tt_array *a, int64_t mask, double co
         ok = tt_reduction_run(&g, tt_get_reducer(TT_RED_devsq, read), means, results, NULL);
         divide(results, read, ok ? g.kept : 0, freedom > 0 ? freedom : 0);
         if (root) apply(TT_OP_sqrt, results, read, ok ? g.kept : 0);
-        ok = ok && deliver(&g, out, read, results, mask);
+        ok = ok && write_out(&g, out, read, results, mask);
     }
     if (means) tt_scratch_free(means);
     return ok;
@@ -171,7 +171,7 @@ bool tt_cpu_reduce_logsumexp(tt_array *out, const tt_array *a, int64_t mask) {
         ok = tt_reduction_run(&g, tt_get_reducer(TT_RED_expsum, read), largest, results, NULL);
         apply(TT_OP_log, results, read, ok ? g.kept : 0);
         tt_isa->ops[TT_OP_add][read]((char *[]){results, results, largest}, ok ? g.kept : 0);
-        ok = ok && deliver(&g, out, read, results, mask);
+        ok = ok && write_out(&g, out, read, results, mask);
     }
     if (largest) tt_scratch_free(largest);
     return ok;

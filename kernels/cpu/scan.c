@@ -81,6 +81,7 @@ COMPLEX_PROD(c128)
 #define T float
 #define JOIN tt_log_add_wide
 #define PART tt_log_part_wide
+#define SHARE tt_log_share_wide
 #define TOTAL tt_log_total_wide
 #include "cpu/log_scan_row.h"
 #define FUNCTION logsumexp_f32
@@ -89,12 +90,14 @@ COMPLEX_PROD(c128)
 #define A double
 #define JOIN tt_log_add_wide
 #define PART tt_log_part_wide
+#define SHARE tt_log_share_wide
 #define TOTAL tt_log_total_wide
 #include "cpu/scan_loop.h"
 #define ROW logsumexp_row_f64
 #define T double
 #define JOIN tt_log_add_f64
 #define PART tt_log_part_f64
+#define SHARE tt_log_share_f64
 #define TOTAL tt_log_total_f64
 #include "cpu/log_scan_row.h"
 #define FUNCTION logsumexp_f64
@@ -103,6 +106,7 @@ COMPLEX_PROD(c128)
 #define A double
 #define JOIN tt_log_add_f64
 #define PART tt_log_part_f64
+#define SHARE tt_log_share_f64
 #define TOTAL tt_log_total_f64
 #include "cpu/scan_loop.h"
 

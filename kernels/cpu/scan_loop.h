@@ -1,6 +1,6 @@
 /* A running sum or product of elements of type T, accumulated in A; scan.c includes this file for each, with FUNCTION its
  * name. JOIN(a, b) joins two accumulators; where it costs much, TOTAL(top, sum) of parts PART(top, x) is what a chunk
- * gives, and ALONE(w, at) does a single scan. Note [The order of a scan] in backend/scan.h. */
+ * gives, SHARE(top, x) is how tt_log_sum goes on, and ALONE(w, at) does a single scan. Note [The order of a scan] in backend/scan.h. */
 
 static void FUNCTION(const iterator *w, int64_t at, int64_t width) {
 #ifdef ALONE
@@ -13,7 +13,7 @@ static void FUNCTION(const iterator *w, int64_t at, int64_t width) {
     T *out = (T *)w->out + at;
     A acc[STRIP], before[STRIP], chunks[STRIP], blocks[STRIP], levels[TT_LEVELS][STRIP];
 #ifdef TOTAL
-    A sums[STRIP], tops[STRIP];
+    A sums[STRIP], tops[STRIP], all_sums[STRIP], all_tops[STRIP];
 #endif
     int64_t step = w->reverse ? -w->inner : w->inner, i = w->reverse ? (w->n - 1) * w->inner : 0;
     for (int64_t j0 = 0; j0 < w->n; j0 += CHUNK) {
@@ -39,19 +39,21 @@ static void FUNCTION(const iterator *w, int64_t at, int64_t width) {
             before[k] = j0 < TT_BLOCK ? chunks[k] : in_block ? JOIN(blocks[k], chunks[k]) : blocks[k];
 #ifdef TOTAL
         for (int64_t k = 0; k < width; k++) {
-            sums[k] = j0 ? JOIN(before[k], x[i + k]) : x[i + k];
-            out[i + k] = (T)sums[k];
+            if (!j0) before[k] = -TT_INF_F64;
+            sums[k] = 1;
             tops[k] = x[i + k];
             acc[k] = 0;
         }
-        for (int64_t j = 1; j < n; j++) {
+        for (int64_t j = 0; j < n; j++) {
             const T *from = x + i + j * step;
             T *to = out + i + j * step;
             TT_INDEPENDENT
             for (int64_t k = 0; k < width; k++) {
-                sums[k] = JOIN(sums[k], from[k]);
-                to[k] = (T)sums[k];
-                tops[k] = tt_log_top(tops[k], from[k]);
+                A one = from[k];
+                sums[k] = tt_log_sum(before[k], sums[k], one, SHARE(before[k], one));
+                before[k] = tt_log_top(before[k], one);
+                to[k] = (T)TOTAL(before[k], sums[k]);
+                tops[k] = tt_log_top(tops[k], one);
             }
         }
         if (j0 + n == w->n) return;
@@ -60,7 +62,13 @@ static void FUNCTION(const iterator *w, int64_t at, int64_t width) {
             TT_INDEPENDENT
             for (int64_t k = 0; k < width; k++) acc[k] += PART(tops[k], from[k]);
         }
-        for (int64_t k = 0; k < width; k++) acc[k] = TOTAL(tops[k], acc[k]);
+        TT_INDEPENDENT
+        for (int64_t k = 0; k < width; k++) {
+            A total = TOTAL(tops[k], acc[k]);
+            all_sums[k] = in_block ? tt_log_sum(all_tops[k], all_sums[k], total, SHARE(all_tops[k], total)) : 1;
+            all_tops[k] = in_block ? tt_log_top(all_tops[k], total) : total;
+            chunks[k] = TOTAL(all_tops[k], all_sums[k]);
+        }
 #else
         if (width == 1) { /* in registers */
             A one = x[i], earlier = before[0];
@@ -101,8 +109,8 @@ static void FUNCTION(const iterator *w, int64_t at, int64_t width) {
                 }
             }
         }
-#endif
         for (int64_t k = 0; k < width; k++) chunks[k] = in_block ? JOIN(chunks[k], acc[k]) : acc[k];
+#endif
         i += n * step;
     }
 }
@@ -113,4 +121,5 @@ static void FUNCTION(const iterator *w, int64_t at, int64_t width) {
 #undef JOIN
 #undef ALONE
 #undef PART
+#undef SHARE
 #undef TOTAL

@@ -75,7 +75,11 @@ static void run_rows(void *context, int64_t begin, int64_t end) {
 
 bool tt_cpu_sort(const char *op, tt_sorting *s) {
     int dtype = s->a->dtype;
-    job j = {.s = s, .bits = tt_itemsizes[dtype] == 1 ? 8 : dtype == TT_I16 ? 16 : tt_key_is_narrow(dtype) ? 32 : 64};
+    job j = {.s = s,
+             .bits = tt_itemsizes[dtype] == 1             ? 8
+                     : dtype == TT_I16 || dtype == TT_U16 ? 16
+                     : tt_key_is_narrow(dtype)            ? 32
+                                                          : 64};
     int64_t grain = s->n >= LONG ? s->num_rows : GRAIN / s->n;
     tt_parallel(s->num_rows, grain < 1 ? 1 : grain, run_rows, &j);
     if (j.failed)

@@ -10,7 +10,7 @@
 #define PIECES 16            /* of a long row, each with a histogram of its own */
 #define LONG (1 << 16)
 
-bool tt_key_is_narrow(int dtype) { return dtype != TT_I64 && dtype != TT_F64; }
+bool tt_key_is_narrow(int dtype) { return tt_itemsizes[dtype] < 8; }
 
 /* Negative floats turned whole, others moved above them; NaN above all. */
 static inline uint32_t key_f32(float x) {
@@ -39,6 +39,8 @@ void tt_make_packed(tt_packed *out, const void *x, int dtype, int64_t n, bool de
     case TT_BOOL:
     case TT_U8: NARROW(uint8_t, v) break;
     case TT_I8: NARROW(uint8_t, v ^ 0x80u) break;
+    case TT_U16: NARROW(uint16_t, v) break;
+    case TT_U32: NARROW(uint32_t, v) break;
     case TT_I16: NARROW(uint16_t, v ^ 0x8000u) break;
     case TT_I32: NARROW(uint32_t, v ^ 0x80000000u) break;
     case TT_F16: NARROW(uint16_t, key_f32(tt_f16_to_f32(v))) break;
@@ -55,7 +57,8 @@ void tt_make_keyed(tt_keyed *out, const void *x, int dtype, int64_t n, bool desc
         double f;
         memcpy(&u, p + i * 8, 8);
         memcpy(&f, p + i * 8, 8);
-        out[i] = (tt_keyed){(dtype == TT_F64 ? key_f64(f) : u ^ 0x8000000000000000u) ^ flip, (uint64_t)i};
+        uint64_t key = dtype == TT_F64 ? key_f64(f) : dtype == TT_U64 ? u : u ^ 0x8000000000000000u;
+        out[i] = (tt_keyed){key ^ flip, (uint64_t)i};
     }
 }
 

@@ -433,6 +433,8 @@ bool tt_lower_kernel(tt_kernel *k, const tt_group *d, int number, tt_node *nodes
     k->num_stages = (int16_t)(stages + 1);
     k->weight = (int16_t)(weight < 30000 ? weight : 30000);
     tt_choose_recomputed(k);
+    k->alone = d->alone;
+    if (k->alone) tt_kernel_refuse(k);
     for (int i = 0; i < k->num_slots; i++) /* of complex numbers there is no generated code */
         if (tt_is_complex(k->slots[i].dtype)) tt_kernel_refuse(k);
     if (!(k->compiled = calloc((size_t)k->num_stages, sizeof *k->compiled)) || !tt_list_parts(k)) return false;

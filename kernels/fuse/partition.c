@@ -285,6 +285,19 @@ static void put_in_line(planner *p, int num_nodes, int *rank) {
     free(old);
 }
 
+/* With nothing to fuse a device's eager kernels are best: they are there from the start, and take no more launches. */
+static void leave_alone(planner *p, int num_nodes) {
+    for (int i = 0; i < num_nodes; i++) {
+        const tt_node *node = &p->nodes[i];
+        tt_group *d = node->dead ? NULL : &p->groups[node->kernel];
+        if (!d || d->num_nodes > 1 || node->kind == TT_NODE_RANDOM) continue;
+        if (node->kind == TT_NODE_REDUCE) {
+            d->pattern = TT_PATTERN_EXTERN;
+            d->kept = 0;
+        } else d->alone = true;
+    }
+}
+
 /* Decides what is stored, and drops the kernels that store nothing; `number` has room for one of each. */
 static void drop_kernels(planner *p, int num_nodes, const tt_lazy *storages, int *number) {
     int left = 0;
@@ -327,6 +340,7 @@ int tt_partition_nodes(tt_group *groups, tt_node *nodes, const tt_trace *t) {
             if (!nodes[i].dead) place(&p, i);
         put_in_line(&p, num_nodes, rank);
         if (p.num_groups >= 0) drop_kernels(&p, num_nodes, t->storages, rank);
+        if (p.num_groups >= 0 && t->device) leave_alone(&p, num_nodes);
     }
     free(p.states);
     free(p.before);

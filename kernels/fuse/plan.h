@@ -31,6 +31,7 @@ typedef struct {
     int pattern, kept;             /* as in tt_kernel */
     int64_t mask;
     int num_nodes, num_operands;
+    bool alone;                  /* one operator on a device, whose eager kernel does it */
     int family;                  /* a storage of the family that its first node is of: see partition.c */
 } tt_group;
 

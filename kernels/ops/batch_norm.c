@@ -63,10 +63,10 @@ tt_array *tt_batch_statistics(tt_array *x, tt_array *running_mean, tt_array *run
         if (a && (!has_one_each(op, a, x->shape[1]) || !(a->flags & TT_FLAG_CONTIGUOUS) || !tt_writable(op, a)))
             return NULL;
     }
-    if (!(w.stats = tt_empty(tt_compute_dtype(x->dtype), 2, (int64_t[]){3, x->shape[1]}))) return NULL;
+    if (!(w.stats = tt_empty(tt_compute_dtype(x->dtype), 2, (int64_t[]){2, x->shape[1]}))) return NULL;
     int64_t channels = x->shape[1], step = 1;
     bool ok = (views[0] = tt_view(w.stats, 1, &channels, &step, 0)) &&
-              (views[1] = tt_view(w.stats, 1, &channels, &step, 2 * channels)) && run(op, &of, false, &w);
+              (views[1] = tt_view(w.stats, 1, &channels, &step, channels)) && run(op, &of, false, &w);
     if (ok) {
         for (int k = 0; k < 2; k++)
             if (w.running[k]) tt_bump_version(w.running[k], writer);
@@ -82,9 +82,9 @@ tt_array *tt_batch_statistics(tt_array *x, tt_array *running_mean, tt_array *run
 
 /* of: NULL, or where the gradients of weight and bias are wanted */
 static tt_array *normalized(const char *op, tt_batch_norm_work w, tt_array **of) {
-    tt_array *all[] = {w.x, w.g, w.weight, w.bias, w.mean, w.rstd, w.sums};
-    TT_ON_DEVICE(NULL, op, 7, all);
-    for (int k = 0; k < 7; k++)
+    tt_array *all[] = {w.x, w.g, w.weight, w.bias, w.mean, w.rstd};
+    TT_ON_DEVICE(NULL, op, 6, all);
+    for (int k = 0; k < 6; k++)
         if (all[k] && !tt_ready(all[k])) return tt_decline();
     if (!usable(op, &w)) return NULL;
     int dims = w.x->ndim - 2;
@@ -106,12 +106,12 @@ tt_array *tt_batch_norm(tt_array *x, tt_array *weight, tt_array *bias, tt_array 
                       (tt_batch_norm_work){.x = x, .weight = weight, .bias = bias, .mean = mean, .rstd = rstd}, NULL);
 }
 
-tt_array *tt_batch_norm_backward(tt_array *g, tt_array *x, tt_array *weight, tt_array *mean, tt_array *rstd,
-                                 tt_array *sums, tt_array **of) {
+tt_array *tt_batch_norm_backward(tt_array *g, tt_array *x, tt_array *weight, tt_array *mean, tt_array *rstd, int own,
+                                 tt_array **of) {
     of[0] = of[1] = NULL;
     return normalized("batch_norm_backward",
-                      (tt_batch_norm_work){.x = x, .g = g, .weight = weight, .mean = mean, .rstd = rstd, .sums = sums},
-                      sums ? of : NULL);
+                      (tt_batch_norm_work){.x = x, .g = g, .weight = weight, .mean = mean, .rstd = rstd},
+                      own ? of : NULL);
 }
 
 tt_array *tt_batch_norm_sums(tt_array *g, tt_array *x, tt_array *mean) {

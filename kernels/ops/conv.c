@@ -63,7 +63,7 @@ static bool countable(const tt_conv_work *w) {
 }
 
 /* Computes the one of the three arrays that is missing; `sizes` are its last dimensions. */
-static tt_array *convolve(const char *op, tt_conv_work w, const int64_t *sizes, const int64_t *walk) {
+static tt_array *convolve(const char *op, tt_conv_work w, const int64_t *sizes, const int64_t *geometry) {
     tt_array *in[3] = {w.result ? w.result : w.input, w.weight ? w.weight : w.input, w.bias};
     TT_ON_DEVICE(NULL, op, w.bias ? 3 : 2, in);
     if (!tt_ready(in[0]) || !tt_ready(in[1]) || (w.bias && !tt_ready(w.bias))) return tt_decline();
@@ -71,10 +71,10 @@ static tt_array *convolve(const char *op, tt_conv_work w, const int64_t *sizes, 
     if (n < 1 || n > TT_CONV_DIMS || in[1]->ndim != ndim)
         return tt_fail(TT_RUNTIME_ERROR, "%s: expected tensors of three to five dimensions, got %dD and %dD", op, ndim,
                        in[1]->ndim);
-    take(w.stride, n, walk, 1);
-    take(w.padding, n, walk + n, 0);
-    take(w.dilation, n, walk + 2 * n, 1);
-    w.groups = walk[3 * n];
+    take(w.stride, n, geometry, 1);
+    take(w.padding, n, geometry + n, 0);
+    take(w.dilation, n, geometry + 2 * n, 1);
+    w.groups = geometry[3 * n];
     for (int d = 0; d < TT_CONV_DIMS; d++)
         if (w.groups < 1 || w.stride[d] < 1 || w.dilation[d] < 1)
             return tt_fail(TT_RUNTIME_ERROR, "%s: non-positive groups, stride or dilation is not supported", op);
@@ -109,14 +109,14 @@ static tt_array *convolve(const char *op, tt_conv_work w, const int64_t *sizes, 
     return NULL;
 }
 
-tt_array *tt_conv(tt_array *input, tt_array *weight, tt_array *bias, int64_t *places, int64_t *walk) {
-    return convolve("convolution", (tt_conv_work){.input = input, .weight = weight, .bias = bias}, places, walk);
+tt_array *tt_conv(tt_array *input, tt_array *weight, tt_array *bias, int64_t *places, int64_t *geometry) {
+    return convolve("convolution", (tt_conv_work){.input = input, .weight = weight, .bias = bias}, places, geometry);
 }
 
-tt_array *tt_conv_input(tt_array *g, tt_array *weight, tt_array *bias, int64_t *size, int64_t *walk) {
-    return convolve("convolution_input", (tt_conv_work){.result = g, .weight = weight, .bias = bias}, size, walk);
+tt_array *tt_conv_input(tt_array *g, tt_array *weight, tt_array *bias, int64_t *size, int64_t *geometry) {
+    return convolve("convolution_input", (tt_conv_work){.result = g, .weight = weight, .bias = bias}, size, geometry);
 }
 
-tt_array *tt_conv_weight(tt_array *g, tt_array *input, int64_t *taps, int64_t *walk) {
-    return convolve("convolution_weight", (tt_conv_work){.result = g, .input = input}, taps, walk);
+tt_array *tt_conv_weight(tt_array *g, tt_array *input, int64_t *taps, int64_t *geometry) {
+    return convolve("convolution_weight", (tt_conv_work){.result = g, .input = input}, taps, geometry);
 }

@@ -8,13 +8,22 @@
 /* Elements that are too few for a second thread. */
 #define SMALL 8192
 
+static int no_promotion(int a, int b) {
+    tt_fail(TT_RUNTIME_ERROR,
+            "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote %s and %s",
+            tt_dtype_names[a], tt_dtype_names[b]);
+    return -1;
+}
+
 /* PyTorch's promotion: within tensors with dimensions, 0-d tensors and Python scalars each the usual lattice; a lower
- * rank counts only when its category (bool < integer < floating) is higher. */
+ * rank counts only when its category (bool < integer < floating) is higher. -1 and an error where the two have none. */
 int tt_promote(int a, int b) {
     if (a == b) return a;
+    if ((tt_is_wide_unsigned(a) && !tt_is_floating(b)) || (tt_is_wide_unsigned(b) && !tt_is_floating(a)))
+        return no_promotion(a, b);
     int kind = tt_kind_of(a), other = tt_kind_of(b);
     if (other > kind) return tt_promote(b, a);
-    if (kind > other) return tt_is_complex(a) && b == TT_F64 ? TT_C128 : a;
+    if (kind > other) return tt_is_complex(a) && tt_is_floating(b) ? tt_promote(a, tt_complex_dtype(b)) : a;
     if (tt_itemsizes[a] != tt_itemsizes[b]) return tt_itemsizes[a] > tt_itemsizes[b] ? a : b;
     return tt_is_integral(a) ? TT_I16
                              : TT_F32; /* uint8 and int8, float16 and bfloat16: none holds the other's values */
@@ -27,7 +36,7 @@ static int result_type(int n, tt_array *const *args) {
         int dtype = args[k]->dtype;
         if (r == 2 && dtype == TT_F64) dtype = tt_default_dtype;
         if (r == 2 && dtype == TT_C128) dtype = tt_complex_dtype(tt_default_dtype);
-        rank[r] = rank[r] < 0 ? dtype : tt_promote(rank[r], dtype);
+        if ((rank[r] = rank[r] < 0 ? dtype : tt_promote(rank[r], dtype)) < 0) return -1;
     }
     int result = rank[0];
     for (int r = 1; r < 3; r++)
@@ -43,6 +52,7 @@ int tt_result_type(tt_array *a, tt_array *b) { return result_type(2, (tt_array *
 static int common_dtype(int op, int n, tt_array *const *in) {
     int skip = tt_ops[op].rule == TT_SELECT; /* the condition takes no part */
     int dtype = result_type(n - skip, in + skip);
+    if (dtype < 0) return -1;
     if (tt_ops[op].domain == TT_FLT && tt_is_integral(dtype)) dtype = tt_default_dtype;
     if (tt_ops[op].domain == TT_REAL) { /* a Python float does not make integers floating here */
         tt_array *tensors[3];

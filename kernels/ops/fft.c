@@ -27,7 +27,7 @@ static bool take_dims(transform *t, const tt_array *a, int ndims, const int64_t 
 }
 
 static bool takes(transform *t, const tt_array *a, bool is_complex, int ndims, const int64_t *dims) {
-    if (is_complex ? tt_is_complex(a->dtype) : a->dtype == TT_F32 || a->dtype == TT_F64)
+    if (is_complex ? tt_is_complex(a->dtype) && !tt_is_half(a->dtype) : a->dtype == TT_F32 || a->dtype == TT_F64)
         return take_dims(t, a, ndims, dims);
     return refuse(tt_fail(TT_RUNTIME_ERROR, "%s: Unsupported dtype %s", t->op, tt_dtype_names[a->dtype]));
 }

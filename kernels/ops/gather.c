@@ -97,6 +97,10 @@ static bool make_plan(plan *pl, tt_array *a, int n, const int64_t *code, tt_arra
     from = pl->ndim;
     if ((j->m = broadcast(pl, v->n, indices)) < 0) return false;
     count = pl->ndim - from;
+    for (int k = 0; k < v->n && j->m; k++)
+        for (int d = 0; d < v->span[k]; d++)
+            if (!v->shape[v->dim[k] + d])
+                return tt_fail(TT_INDEX_ERROR, "index is out of bounds for dimension with size 0");
     for (int d = first; d < v->ndim; d++) {
         if (taken[d]) continue;
         if (pl->ndim == TT_MAX_NDIM)
@@ -114,6 +118,10 @@ static bool make_plan(plan *pl, tt_array *a, int n, const int64_t *code, tt_arra
 
 bool tt_move_indexed(tt_moves *j, const tt_index_where *where, int dtype, int rows_dtype, int how) {
     if ((how == TT_MOVE_MAX || how == TT_MOVE_MIN) && !tt_has_order("scatter", dtype)) return false;
+    if (how != TT_MOVE_PUT && how != TT_MOVE_GET && tt_is_wide_unsigned(dtype)) {
+        tt_fail(TT_NOT_IMPLEMENTED, "scatter: not implemented for '%s'", tt_dtype_names[dtype]);
+        return false;
+    }
     return TT_WORK("indexing", move_indexed, j, where, dtype, rows_dtype, how);
 }
 
@@ -178,14 +186,19 @@ static bool ready_values(const char *op, tt_array *values) {
     return tt_same_device(op, values) && (tt_ready(values) || tt_decline());
 }
 
-/* A half type's updates are made in a float32 copy of the table, so that sums are rounded once. Where the backend does that
- * in registers, values of another dtype come as float32 too. */
+/* A half type's updates are made in a copy of the table of twice the size, so that sums are rounded once. Where the backend does that
+ * in registers, values of another dtype come as that too. */
 static int rows_dtype(const tt_array *a, const tt_array *values, int mode) {
-    return mode != TT_MOVE_PUT && tt_is_half(a->dtype) && values->dtype != a->dtype ? TT_F32 : a->dtype;
+    return mode != TT_MOVE_PUT && tt_is_half(a->dtype) && values->dtype != a->dtype ? tt_compute_dtype(a->dtype)
+                                                                                    : a->dtype;
+}
+
+static bool is_widened(const tt_array *a, int mode) {
+    return mode != TT_MOVE_PUT && tt_is_half(a->dtype) && !(tt_here()->updates_halves && tt_is_floating(a->dtype));
 }
 
 static tt_array *widened(tt_array *a) {
-    tt_array *wide = tt_empty(TT_F32, a->ndim, a->shape);
+    tt_array *wide = tt_empty(tt_compute_dtype(a->dtype), a->ndim, a->shape);
     if (wide && tt_copy_now(wide, a) < 0) {
         tt_free(wide);
         return NULL;
@@ -215,7 +228,7 @@ int tt_index_put(tt_array *a, int n, int64_t *code, tt_array **indices, tt_array
     plan pl;
     TT_ON_DEVICE(-1, "index_put_", 1, &a);
     if (!ready_values("index_put_", values) || !tt_writable("index_put_", a)) return -1;
-    if (mode != TT_MOVE_PUT && tt_is_half(a->dtype) && !tt_here()->updates_halves) {
+    if (is_widened(a, mode)) {
         tt_array *wide = widened(a);
         return wide ? narrow(a, wide, tt_index_put(wide, n, code, indices, values, mode, rule, -1), writer) : -1;
     }
@@ -291,7 +304,7 @@ int tt_scatter(tt_array *a, int dim, tt_array *index, tt_array *src, int mode, i
     }
     bool number = src->flags & TT_FLAG_WEAK;
     if (!ready_values("scatter", src) || !tt_writable("scatter", a)) return -1;
-    if (mode != TT_MOVE_PUT && tt_is_half(a->dtype) && !tt_here()->updates_halves) {
+    if (is_widened(a, mode)) {
         tt_array *wide = widened(a);
         return wide ? narrow(a, wide, tt_scatter(wide, dim, index, src, mode, -1), writer) : -1;
     }

@@ -93,7 +93,7 @@ tt_array *tt_join_plain(int n, tt_array **in, int dim, int stack) {
     if (dim < -ndim || dim >= ndim) return tt_decline();
     for (int k = 0; k < n; k++) {
         if (!stack && in[k]->ndim == 1 && !in[k]->numel) return tt_decline();
-        if (in[k]->dtype != dtype) dtype = tt_promote(dtype, in[k]->dtype);
+        if (in[k]->dtype != dtype && (dtype = tt_promote(dtype, in[k]->dtype)) < 0) return NULL;
     }
     return tt_join(n, in, dim < 0 ? dim + ndim : dim, dtype, stack);
 }

@@ -90,7 +90,7 @@ int tt_bernoulli(tt_array *out, tt_array *p, tt_generator *g, int writer) {
 
 int tt_random_integers(tt_array *out, tt_generator *g, int64_t low, uint64_t range, int writer) {
     TT_ON_DEVICE(-1, "random integers", 1, &out);
-    if (!tt_has_order("random integers", out->dtype)) return -1;
+    if (!tt_is_real("random integers", out->dtype)) return -1;
     tt_draw draw = {.low = low, .range = range};
     return tt_written(out, writer, run(out, &draw, TT_I64, NULL, g) == 0);
 }

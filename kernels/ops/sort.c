@@ -56,7 +56,7 @@ static tt_array *run(request r, const char *op, tt_array *a, int64_t out_n, bool
 tt_array *tt_sort(tt_array *a, int64_t dim, int descending, tt_array **indices) {
     TT_ON_DEVICE(NULL, "sort", 1, &a);
     if (!tt_ready(a)) return tt_decline();
-    if (!tt_has_order("sort", a->dtype) || !tt_good_dim("sort", a, &dim)) return NULL;
+    if (!tt_is_real("sort", a->dtype) || !tt_good_dim("sort", a, &dim)) return NULL;
     return run((request){.what = TT_SORT, .descending = descending, .dim = dim}, "sort", a, a->ndim ? a->shape[dim] : 1,
                true, indices);
 }

@@ -2,14 +2,14 @@
 #include "api/conv.h"
 #include "backend/backend.h"
 
-/* Reads the walk, and counts blocks; false and an error where they do not fit. */
-static bool take_walk(const char *op, tt_unfold_work *w, const int64_t *walk) {
+/* Reads the geometry, and counts blocks; false and an error where they do not fit. */
+static bool take_geometry(const char *op, tt_unfold_work *w, const int64_t *geometry) {
     for (int d = 0; d < 2; d++) {
         int64_t reach, padded;
-        w->taps[d] = walk[d];
-        w->dilation[d] = walk[2 + d];
-        w->padding[d] = walk[4 + d];
-        w->stride[d] = walk[6 + d];
+        w->taps[d] = geometry[d];
+        w->dilation[d] = geometry[2 + d];
+        w->padding[d] = geometry[4 + d];
+        w->stride[d] = geometry[6 + d];
         bool counts = w->taps[d] > 0 && w->dilation[d] > 0 && w->stride[d] > 0 && w->padding[d] >= 0 &&
                       w->size[d] >= 0 && !__builtin_mul_overflow(w->taps[d], w->dilation[d], &reach) &&
                       reach < INT64_MAX / 4 && !__builtin_mul_overflow(w->padding[d], 2, &padded) &&
@@ -37,7 +37,7 @@ static tt_array *make(const char *op, tt_unfold_work *w) {
     return NULL;
 }
 
-tt_array *tt_unfold(tt_array *image, int64_t *walk) {
+tt_array *tt_unfold(tt_array *image, int64_t *geometry) {
     TT_ON_DEVICE(NULL, "unfold", 1, &image);
     if (!tt_ready(image)) return tt_decline();
     if (image->ndim != 4) return tt_fail(TT_RUNTIME_ERROR, "unfold: expected 4 dimensions, got %d", image->ndim);
@@ -45,17 +45,17 @@ tt_array *tt_unfold(tt_array *image, int64_t *walk) {
                         .batch = image->shape[0],
                         .channels = image->shape[1],
                         .size = {image->shape[2], image->shape[3]}};
-    return take_walk("unfold", &w, walk) ? make("unfold", &w) : NULL;
+    return take_geometry("unfold", &w, geometry) ? make("unfold", &w) : NULL;
 }
 
-tt_array *tt_fold(tt_array *columns, int64_t *size, int64_t *walk) {
+tt_array *tt_fold(tt_array *columns, int64_t *size, int64_t *geometry) {
     TT_ON_DEVICE(NULL, "fold", 1, &columns);
     if (!tt_ready(columns)) return tt_decline();
     if (columns->ndim != 3) return tt_fail(TT_RUNTIME_ERROR, "fold: expected 3 dimensions, got %d", columns->ndim);
     if (tt_is_integral(columns->dtype) && columns->dtype != TT_BOOL)
         return tt_fail(TT_NOT_IMPLEMENTED, "fold: not implemented for '%s'", tt_dtype_names[columns->dtype]);
     tt_unfold_work w = {.columns = columns, .fold = true, .batch = columns->shape[0], .size = {size[0], size[1]}};
-    if (!take_walk("fold", &w, walk)) return NULL;
+    if (!take_geometry("fold", &w, geometry)) return NULL;
     if (w.taps[0] > columns->shape[1] || w.taps[1] > columns->shape[1])
         return tt_fail(TT_RUNTIME_ERROR, "fold: there are fewer rows than taps");
     w.channels = columns->shape[1] / (w.taps[0] * w.taps[1]);

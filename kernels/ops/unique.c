@@ -9,7 +9,7 @@
 static tt_array *unique(tt_array *a, int64_t n, int64_t width, int consecutive, tt_array **inverse, tt_array **counts) {
     tt_plain x = {0};
     if (!tt_ready(a)) return tt_decline();
-    if (!tt_has_order("unique", a->dtype) || !tt_plain_take(&x, a, a->dtype)) return NULL;
+    if (!tt_is_real("unique", a->dtype) || !tt_plain_take(&x, a, a->dtype)) return NULL;
     tt_array *first = TT_WORK_ARRAY("unique", groups, x.array, n, width, consecutive, inverse, counts);
     tt_plain_done(&x, 1);
     return first;
@@ -24,7 +24,7 @@ tt_array *tt_distinct(tt_array *a, int consecutive) {
     TT_ON_DEVICE(NULL, "unique", 1, &a);
     tt_plain x = {0};
     if (!tt_ready(a)) return tt_decline();
-    if (!tt_has_order("unique", a->dtype) || !tt_plain_take(&x, a, a->dtype)) return NULL;
+    if (!tt_is_real("unique", a->dtype) || !tt_plain_take(&x, a, a->dtype)) return NULL;
     tt_array *out = TT_WORK_ARRAY("unique", distinct, x.array, consecutive);
     tt_plain_done(&x, 1);
     return out;

@@ -31,6 +31,22 @@
 #define OF(name) name##_i64
 #include "arith_integer.h"
 
+#define T uint16_t
+#define U uint16_t
+#define SIGNED 0
+#define OF(name) name##_u16
+#include "arith_integer.h"
+#define T uint32_t
+#define U uint32_t
+#define SIGNED 0
+#define OF(name) name##_u32
+#include "arith_integer.h"
+#define T uint64_t
+#define U uint64_t
+#define SIGNED 0
+#define OF(name) name##_u64
+#include "arith_integer.h"
+
 #define T uint8_t
 #define OF(name) name##_b8
 #include "arith_integer.h"

@@ -33,6 +33,20 @@ TT_FN double tt_log_part_wide(double top, double x) {
 TT_FN double tt_log_total_f64(double top, double sum) { return top - top == 0 ? top + tt_log_f64(sum) : top; }
 TT_FN double tt_log_total_wide(double top, double sum) { return top - top == 0 ? top + tt_log_wide(sum) : top; }
 
+/* Sums of exponentials as they grow: top is the largest so far, sum that of exp(x - top). Of the old sum and of the new part
+ * the one that does not have the top shrinks by the share. */
+#define TT_LOG_SHARE(name, exp, zero)                                                                                  \
+    TT_FN double name(double top, double x) {                                                                          \
+        double d = x > top ? top - x : x - top;                                                                        \
+        d = x == top ? 0.0 : d; /* infinities, too */                                                                  \
+        return exp(d < zero ? zero : d);                                                                               \
+    }
+TT_LOG_SHARE(tt_log_share_f64, tt_exp_f64, -TT_INF_F64)
+TT_LOG_SHARE(tt_log_share_wide, tt_exp_wide, TT_EXP_ZERO_F64)
+TT_FN double tt_log_sum(double top, double sum, double x, double share) {
+    return x > top ? sum * share + 1.0 : sum + share;
+}
+
 /* Does x take the place of the best so far? A NaN, once met, stays; equal values move the index on. */
 #define TT_AT_LEAST(x, best) (((x) != (x)) | (((x) >= (best)) & ((best) == (best))))
 #define TT_AT_MOST(x, best) (((x) != (x)) | (((x) <= (best)) & ((best) == (best))))

@@ -45,7 +45,7 @@ TT_FN double tt_log_wide(double x) {
     tt_u32 high = (tt_u32)(bits >> 32) - 0x3fe6a09eu;
     double k = (double)((tt_i32)high >> 20);
     double f = tt_double_bits(bits - ((tt_u64)(high & 0xfff00000u) << 32)) - 1.0;
-    double s = f / (2.0 + f), z = s * s;
+    double s = tt_ratio_f64(f, 2.0 + f), z = s * s;
     double q = 0.14796101694643823;
     q = q * z + 0.15314035929646477;
     q = q * z + 0.18183564876711081;

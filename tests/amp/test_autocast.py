@@ -94,6 +94,38 @@ def test_training():
             np.testing.assert_allclose(p.grad.numpy(), g.numpy(), atol=0.02)
 
 
+#: Layers whose parameters stay float32, and the sizes of their input.
+LAYERS = {
+    "Linear": (lambda nn: nn.Linear(4, 3), (2, 4)),
+    "Conv2d": (lambda nn: nn.Conv2d(2, 2, 3), (1, 2, 8, 8)),
+    "BatchNorm2d": (lambda nn: nn.BatchNorm2d(2), (2, 2, 4, 4)),
+    "InstanceNorm2d": (lambda nn: nn.InstanceNorm2d(2, affine=True), (2, 2, 4, 4)),
+    "LayerNorm": (lambda nn: nn.LayerNorm(4), (2, 4)),
+    "RMSNorm": (lambda nn: nn.RMSNorm(4), (2, 4)),
+    "GroupNorm": (lambda nn: nn.GroupNorm(2, 4), (2, 4)),
+    "RNN": (lambda nn: nn.RNN(4, 3), (3, 2, 4)),
+    "LSTM": (lambda nn: nn.LSTM(4, 3, 2), (3, 2, 4)),
+    "GRU": (lambda nn: nn.GRU(4, 3), (3, 2, 4)),
+    "encoder layer": (lambda nn: nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0), (3, 2, 4)),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_layer_behind_one_that_gives_a_half_type(name):
+    make, shape = LAYERS[name]
+    results = []
+    for m in (torch, tt):
+        m.manual_seed(0)
+        layer = make(m.nn)
+        x = m.tensor(np.random.default_rng(0).standard_normal(shape).astype("float32")).bfloat16()
+        with m.autocast("cpu"):
+            y = layer(x)
+        y = y[0] if isinstance(y, tuple) else y
+        y.float().square().sum().backward()
+        results.append((y.dtype, {n: p.grad.dtype for n, p in layer.named_parameters()}))
+    assert str(results[0]).replace("torch.", "tinytorch.") == str(results[1])
+
+
 def test_a_parameter_is_cast_once():
     w = tt.randn(4, 4, requires_grad=True)
     x = tt.randn(2, 4)

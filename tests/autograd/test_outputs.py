@@ -5,6 +5,7 @@ import math
 import pytest
 
 import tinytorch as tt
+from tinytorch.autograd.formulas import WRITTEN, Unwritten
 from tinytorch.ops.declare import OPS, primitive
 
 
@@ -104,3 +105,11 @@ def test_a_saved_output_that_was_overwritten_is_noticed(exp_and_sin):
 def test_a_formula_that_names_what_is_not_there():
     with pytest.raises(TypeError, match="a formula names 'y', which is no parameter of wrong"):
         primitive(name="wrong", x=lambda g, y: g)(lambda x: x)
+
+
+def test_the_functions_of_a_node_class_are_written_when_one_is_asked_for(exp_and_sin):
+    node = OPS["exp_and_sin"].node
+    assert all(isinstance(vars(node)[name], Unwritten) for name in WRITTEN)
+    e, s = exp_and_sin(tt.ones(1, requires_grad=True))[:2]
+    (e + s).backward()
+    assert all(isinstance(vars(node)[name], staticmethod) for name in WRITTEN)

@@ -104,10 +104,14 @@ def hooks_give_too_many(torch):
 
 
 @program
-def accumulated_hook_must_give_none(torch):
+def accumulated_hook_may_give_its_tensor(torch):
     x = torch.ones(2, requires_grad=True)
-    x.register_post_accumulate_grad_hook(lambda p: p.grad)
-    return outcome(lambda: x.sum().backward())
+    found = []
+    for given in (lambda p: p.grad, lambda p: p.sub_(p.grad), lambda p: 5):
+        handle = x.register_post_accumulate_grad_hook(given)
+        found.append(outcome(lambda: x.sum().backward()))
+        handle.remove()
+    return found
 
 
 @program

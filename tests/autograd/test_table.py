@@ -87,11 +87,10 @@ MORE_BYTES = {
     "setitem": "a mask's places",
     "special.ndtr": "the input, which is there anyway, where PyTorch has a composition",
 }
-MORE_BYTES |= {
-    f"{name}{cell}": "what the inputs contribute to gates, for second derivatives"
-    for name in ("rnn_tanh", "rnn_relu", "lstm", "gru")
-    for cell in ("", "_cell")
-}
+MORE_BYTES |= dict.fromkeys(
+    ("rnn_tanh", "rnn_relu", "lstm", "rnn_tanh_cell", "rnn_relu_cell", "lstm_cell", "gru_cell"),
+    "inputs and weights, which are there anyway, for second derivatives",
+)
 
 
 def flat(value):

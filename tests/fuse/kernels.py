@@ -18,7 +18,7 @@ DOMAINS = {"FLT": ("f32", "f64"), "REAL": ("f32", "f64"), "INTS": ("u8", "i8", "
 DOMAINS["NUM"] = DOMAINS["FLT"] + DOMAINS["INTS"]
 DOMAINS["ALL"] = (*DOMAINS["NUM"], "b8")
 DOMAINS["INT"] = (*DOMAINS["INTS"], "b8")
-DOMAINS["NONE"] = ()  # complex numbers only: tests/test_complex.py
+DOMAINS["NONE"] = ()  # complex numbers only: tests/test_complex_scalars.py
 
 _calls = cffi.FFI()
 _calls.cdef("".join(f"void fused_{k}(char **slot, int64_t n);" for k in range(256)))

@@ -126,7 +126,7 @@ DIMS = words("""
 """)
 
 
-def tensor(m):
+def tensor(m, device="cpu"):
     """T of a library: T(dtype, shape, how) makes a tensor of small numbers."""
 
     def make(dtype, shape, how="plain"):
@@ -142,7 +142,7 @@ def tensor(m):
                 "expanded": (1, *shape[1:]),
                 "offset": (shape[0] + 1, *shape[1:]),
             }.get(how, shape)
-        n = m.arange(math.prod(base))
+        n = m.arange(math.prod(base), device=device)
         t = (n % 2 if how == "index" else n % 5 - 1).to(getattr(m, dtype)).reshape(base)
         if shape and how == "transposed":
             t = t.permute(tuple(range(len(shape)))[::-1])
@@ -166,9 +166,9 @@ def tensor(m):
     return make
 
 
-def scope(m):
+def scope(m, device="cpu"):
     """The names for sources, of a library."""
-    return {"torch": m, "T": tensor(m), **HOSTILE}
+    return {"torch": m, "T": tensor(m, device), **HOSTILE}
 
 
 class Chooser:

@@ -17,13 +17,54 @@ MUTATED = 0.5  # of all calls, those of the table with one thing wrong
 MODULES = words("""
     nn nn.init nn.utils nn.utils.rnn nn.utils.parametrize nn.utils.parametrizations nn.attention nn.parameter autograd
     autograd.functional autograd.graph optim optim.lr_scheduler optim.swa_utils utils.data utils.checkpoint
-    utils.dlpack overrides cpu func
+    utils.dlpack overrides cpu func nn.grad nn.utils.prune amp distributions distributions.constraints testing
 """)
+#: What a process-wide setting is set back to after a call.
+RESTORED = {
+    "torch.set_default_device": "torch.set_default_device(None)",
+    "torch.set_default_dtype": "torch.set_default_dtype(torch.float32)",
+    "torch.set_num_threads": "torch.set_num_threads(1)",
+    "torch.set_printoptions": "torch.set_printoptions(profile='default')",
+    "torch.set_float32_matmul_precision": "torch.set_float32_matmul_precision('highest')",
+    "torch.set_grad_enabled": "torch.autograd.set_grad_enabled(True)",
+    "torch.autograd.set_grad_enabled": "torch.autograd.set_grad_enabled(True)",
+    "torch.autograd.set_detect_anomaly": "torch.autograd.set_detect_anomaly(False)",
+    "torch.seed": "torch.manual_seed(0)",
+    "torch.set_rng_state": "torch.manual_seed(0)",
+}
+#: Whose methods are called, beside Tensor's.
+OBJECTS = (
+    "torch.nn.Linear(3, 2)",
+    "torch.nn.LSTM(3, 2)",
+    "torch.nn.BatchNorm1d(3)",
+    "torch.nn.MultiheadAttention(4, 2)",
+    "torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.ReLU())",
+    "torch.nn.ModuleList([torch.nn.ReLU()])",
+    "torch.nn.ModuleDict({'a': torch.nn.ReLU()})",
+    "torch.nn.ParameterList([torch.ones(2)])",
+    "torch.nn.ParameterDict({'a': torch.ones(2)})",
+    "torch.nn.Parameter(torch.ones(2, 3))",
+    "torch.nn.utils.rnn.pack_sequence([torch.ones(2, 3)])",
+    "torch.optim.Adam([torch.ones(2, requires_grad=True)])",
+    "torch.optim.lr_scheduler.StepLR(torch.optim.SGD([torch.ones(2, requires_grad=True)], 0.1), 2)",
+    "torch.optim.lr_scheduler.ReduceLROnPlateau(torch.optim.SGD([torch.ones(2, requires_grad=True)], 0.1))",
+    "torch.optim.swa_utils.AveragedModel(torch.nn.Linear(3, 2))",
+    "torch.distributions.Normal(torch.zeros(3), torch.ones(3))",
+    "torch.distributions.Categorical(torch.ones(2, 3))",
+    "torch.distributions.ExpTransform()",
+    "torch.utils.data.TensorDataset(torch.ones(3, 2))",
+    "torch.amp.GradScaler('cpu')",
+    "torch.Generator()",
+    "torch.ones(3).untyped_storage()",
+    "torch.ones(2, requires_grad=True).sum().grad_fn",
+    "torch.ones(2, 3).to_sparse()",
+    "torch.ones(2, 3).to_sparse_csr()",
+    "torch.Size([2, 3])",
+    "torch.float32",
+)
 #: Not called: what changes the process for the calls that follow, writes files, or starts processes.
 LEFT_OUT = {
-    "set_default_device", "set_default_dtype", "set_num_threads", "set_printoptions", "set_float32_matmul_precision",
-    "set_grad_enabled", "save", "load", "config", "fuse", "seed", "manual_seed", "set_rng_state", "set_detect_anomaly",
-    "cuda.manual_seed", "cuda.manual_seed_all", "detect_anomaly", "from_file", "get_worker_info", "DataLoader",
+    "save", "load", "config", "fuse", "cuda.manual_seed", "cuda.manual_seed_all", "detect_anomaly", "from_file", "get_worker_info", "DataLoader",
     "graph_to_dot", "OutOfMemoryError", "LinAlgError", "no_grad", "enable_grad", "inference_mode", "GradcheckError",
     "SDPBackend", "share_memory_", "__dir__", "__setstate__", "__reduce_ex__", "__new__", "set_", "Function", "Node",
 }  # fmt: skip
@@ -98,6 +139,20 @@ def samples():
     ]
 
 
+@functools.cache
+def object_methods():
+    """(source of an object, name, parameters) of the methods of OBJECTS."""
+    found = []
+    for source in OBJECTS:
+        made = eval(source, {"torch": tinytorch})
+        for name in dir(type(made)):
+            method = getattr(type(made), name)
+            own = not isinstance(made, tinytorch.Tensor) or not hasattr(tinytorch.Tensor, name)
+            if callable(method) and own and not name.startswith("_") and name not in LEFT_OUT:
+                found.append((source, name, _parameters(getattr(made, name))))
+    return found
+
+
 class Caller(arguments.Chooser):
     single = False  # is one thing wrong with the call, and no other?
     twice = False  # is the wrong argument a tensor of another dtype, and another shape, too?
@@ -139,6 +194,10 @@ class Caller(arguments.Chooser):
             index = self.one((self.anything(), self.anything(), f"({self.anything()}, {self.anything()})"))
             return f"{self.tensor()}.{name}({index}{', ' + self.anything() if name == '__setitem__' else ''})"
         return f"{self.tensor()}.{name}({self.arguments(methods()[name])})"
+
+    def of_an_object(self):
+        source, name, parameters = self.one(object_methods())
+        return f"{source}.{name}({self.arguments(parameters)})"
 
     def attribute(self):
         name = self.one(attributes())
@@ -214,7 +273,9 @@ class Caller(arguments.Chooser):
             return self.mutated()
         if kind < 0.75:
             return self.function()
-        return self.method() if kind < 0.96 else self.attribute()
+        if kind < 0.92:
+            return self.method()
+        return self.of_an_object() if kind < 0.97 else self.attribute()
 
 
 def call(number):

@@ -14,6 +14,7 @@ PER_THOUSAND = 1
 
 
 def check(numbers, torch, jobs=1):
+    run_callables.import_modules()
     found, counts = run_callables.fuzz(numbers, torch, jobs)
     grave = [(callables.call(n), why, ours) for n, why, ours, _ in found if " for " not in why]
     assert not grave
@@ -85,7 +86,7 @@ def planted(what):
         "kill": "__import__('os').kill(__import__('os').getpid(), 11)",
         "hang": "__import__('time').sleep(60)",
         "raise": "{}['x']",
-        "mode": "torch.autograd.set_grad_enabled(False)",
+        "mode": "getattr(torch.autograd, 'set_grad_enabled')(False)",
         "memory": "torch.zeros(2**33)",
         "absent": "torch.nonsense",
     }[what]

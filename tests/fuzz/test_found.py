@@ -88,6 +88,15 @@ def test_a_program_s_own_tensors_are_no_numbers():
         int(X)
 
 
+def test_arguments_without_keys_or_tensors():
+    """What PyTorch answers with a KeyError or an AttributeError."""
+    for name in ("Adam", "AdamW", "Adamax", "NAdam", "RAdam", "SparseAdam"):
+        with pytest.raises(TypeError, match="betas"):
+            getattr(tt.optim, name)([X], betas={0: 1})
+    with pytest.raises(TypeError, match="Tensor"):
+        tt.autograd.graph.register_multi_grad_hook((tt.ones(2, requires_grad=True), None), print)
+
+
 def test_an_error_holds_nothing(no_gc):
     """Looking at the arguments makes no cycle that would keep them."""
     before = tt.cpu.memory_allocated()
@@ -165,6 +174,72 @@ RAISES = """
     torch.autograd.graph.increment_version(["a"])
     torch.func.functional_call(torch.nn.Linear(1, 1), (T(2), None), 1)
     torch.nn.TransformerEncoder(2, 2)
+    F.linear(T(2, 3), [[1.0]], T(1))
+    F.unfold(T(1, 4, 4), 2, stride=False)
+    F.unfold(T(5), 0, 2, True)
+    F.unfold(T(2, 0), (2, 3), padding=1)
+    F.fold(T(1, 1, 4), 2, True)
+    torch.addcmul(T(2).int(), T(2).int(), T(2).int(), value=inf)
+    T(2).byte().addcmul(T(2).byte(), T(2).byte(), value=300)
+    torch.addcdiv(T(2).int(), T(2).int(), T(2).int(), value=nan)
+    torch.polygamma(torch.tensor(-1), T(2))
+    T(20).stft(8, 2, 5, T(5), center=Index(1), align_to_window=True, return_complex=True)
+    torch.linalg.tensorsolve(T(6, 6), T(2, 3), 3)
+    torch.tensordot(T(2, 3), T(2, 3), (0, 1))
+    torch.tensordot(T(2, 3), T(2, 3), ((0,), None))
+    torch.unflatten(T(6), 0, 0)
+    torch.unflatten(T(6), 0, None)
+    T(6).unflatten(0, -0.0)
+    F.interpolate(T(1, 1, 3), scale_factor=1e300)
+    F.interpolate(T(1, 1, 3), scale_factor=torch.tensor(-1), mode="linear")
+    torch.gradient(T(3, 4), spacing=(Index(2),), dim=(1, 0))
+    F.embedding_bag(T(3, 2), T(2, 3).long(), T(4, 2), mode="max")
+    F.grid_sample(T(), T(1, 2, 3, 2, 3))
+    F.affine_grid(T(1, 3, 4), T(2, 3, 4))
+    torch.mm(T(3).to_sparse(), T(3, 4))
+    torch.lstm(T(3, 2, 3), (), [T(8, 3), T(8, 2), T(8), T(8)], True, 1, 0.0, True, False, False)
+    torch.rnn_relu(T(3, 2, 3), T(), [T(2, 3), T(2, 2), T(2), T(2)], True, 1, 0.0, True, False, False)
+    torch.lstm(T(6, 3), T().long(), [T(1, 3, 2)] * 2, [T(8, 3), T(8, 2), T(8), T(8)], True, 1, 0.0, True, False)
+    torch.rnn_tanh_cell(T(0), T(1, 2), T(2, 3), T(2, 2))
+    torch.rnn_tanh_cell(T(1, 3), T(1), T(2, 3), T(2, 2))
+    torch.rnn_tanh_cell(T(4, 3), T(4, 2), T(1), T(2, 2), T(2), T(2))
+    F.ctc_loss(T(), T(2, 3).long(), (5, 4), (3, 2))
+    T(0).bool().index_put_((T(2).long(),), T(2, 4).bool())
+    torch.matmul(T(3).bool(), T(2, 3, 2).bfloat16())
+    torch.view_copy(T(2, 3).short(), torch.int64)
+    torch.norm(T(2, 3), b"x")
+    F.rms_norm(T(0), (2, 3))
+    torch.unravel_index(T(2).long(), [Index(0)])
+    torch.unravel_index(T(2).long(), Index(-9))
+    T(0, 3).amin([0, 0])
+    T(3).quantile(0.5, Index(1))
+    T(1, 3).broadcast_to(99)
+    torch.signal.windows.general_hamming(T(1) * -1)
+    torch.nuclear_norm(T(2, 2, 3), 3, True)
+    torch.nonzero_static(T(), size=Index(-9))
+    torch.ones(3).untyped_storage().byteswap(99)
+    torch.distributions.Normal(T(3) - 1, T(3)).icdf(2**62)
+    torch.distributions.Exponential(T(3)).icdf(0)
+    torch.distributions.Cauchy(T(3) - 1, T(3)).icdf(0)
+    F.scaled_dot_product_attention(T(1, 4, 3, 2), T(1, 2, 5, 2), T(1, 2, 5, 2), enable_gqa=np.array([None]))
+    torch.index_reduce(T(4, 3), 0, torch.tensor([0, -1]), T(2, 3), "amax")
+    T(4).index_reduce_(0, torch.tensor([9]), T(1), "prod")
+    T(4, 3).narrow_copy(1, Index(-9), 2)
+    torch.rnn_relu(T(3), T(1, 2, 2), [T(2, 3), T(2, 2), T(2), T(2)], True, 1, 0.0, True, False, True)
+    torch.nn.Sequential(torch.nn.ReLU()).insert(0, True)
+    torch.tensordot(T(3, 2), T(1, 2, 3), ((0, 2), (1, 2)))
+    torch.combinations(T(4), -torch.ones(1).long())
+    torch.nn.grad.conv1d_weight(T(1, 1, 3), (1, 1, 2), T(1, 1, 2), dilation=[])
+    F.adaptive_max_pool2d(T(1, 2, 5, 6), [True])
+    F.adaptive_avg_pool2d(T(1, 2, 5, 6), "mean")
+    F.rms_norm(T(), T(2, 3), T(3))
+    F.interpolate(T(1, 1, 3), scale_factor=Index(0), mode="linear")
+    torch.lstm(T(2, 3), [T(1, 1, 2)] * 2, [T(8, 3), T(8, 2), T(8), T(8)], True, 1, 0.0, True, False, False)
+    F.batch_norm(T(1), None, None, training=True)
+    torch.matmul(T(3), T(1, 3).to_sparse())
+    torch.testing.make_tensor(2, dtype="meta", device="cpu")
+    torch.nn.ParameterDict({"a": T(2)}).pop(-2)
+    torch.nn.ModuleList([torch.nn.ReLU()]).insert(T(3, 3), -99)
 """
 
 
@@ -193,6 +268,10 @@ ANSWERS = """
     torch.gradient(A(4, 2), dim=np.int64(1))[0]
     torch.mvlgamma(A(2) + 9, np.int64(3))
     torch.mvlgamma(A(2, 3) + 50, 70)
+    torch.polygamma(torch.tensor(1), A(2) + 1)
+    torch.matmul(A(3), A(3, 2).to_sparse())
+    A(3).broadcast_to(Index(3))
+    F.unfold(A(1, 4, 4), (2, True))
 """
 
 

@@ -5,6 +5,8 @@ import gc
 import pytest
 import tinytorch
 from gpu import emulator
+from gpu.memory import fresh_stream
+from tinytorch import cuda
 from tinytorch.backends.cuda import runtime
 
 
@@ -30,3 +32,14 @@ def emulated(gpu):
     if not isinstance(gpu, emulator.Emulator):
         pytest.skip("this test looks into the emulated device")
     return gpu
+
+
+@pytest.fixture
+def stream(gpu):
+    """A stream without any memory, current during the test."""
+    gc.collect()
+    cuda.synchronize()
+    cuda.empty_cache()
+    s = fresh_stream()
+    with tinytorch.config(cuda_caching=1), cuda.stream(s):
+        yield s

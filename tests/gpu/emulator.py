@@ -150,7 +150,7 @@ class Emulator:
             else:
                 return 0
         with self:
-            ctypes.memset(self._base + at, 0xAB, size)  # fresh memory holds nothing useful
+            ctypes.memset(self._base + at, 0xFF, size)  # fresh memory is NaN, or -1: a read of it shows
         self._owners.append((device, self._base + at, size))
         return self._base + at
 

@@ -150,3 +150,13 @@ def test_numbers_of_the_cpu_beside_numbers_of_the_device(gpu):
     x, n = tt.full((), 4.0, device="cuda"), tt.tensor(2.0)
     for result in (n * x, x * n, 2.0 * x, 10 - tt.where(x > 5, n, 2.0 / (x / x)), tt.maximum(n, x) + x):
         assert result.device == x.device and result.item() == 8
+
+
+def test_lgamma_of_floats_of_every_size(gpu):
+    """Where an estimate does it, and where not."""
+    all_over = tt.arange(0, 2**32, 40009).to(tt.int32)
+    near = tt.tensor([1, 2, 0.5, 1.5, 2.5, 3.5, 4.5], dtype=tt.float32).view(tt.int32)[:, None] + tt.arange(-99, 99)
+    for bits in (all_over, near.to(tt.int32)):
+        x = bits.view(tt.float32).clone()
+        check(tt.lgamma, x)
+        check(tt.lgamma, x.bfloat16())

@@ -42,3 +42,22 @@ def test_results_and_derivatives_have_the_bits_of_the_cpu(gpu, name, dtype, last
         results = [*out, *tt.autograd.grad(out[0], x, upstream)]
         found.append([t.detach().cpu().double().numpy().tobytes() for t in results])
     assert found[0] == found[1]
+
+
+def _normalized_with_gradients(data, device):
+    x = tt.from_numpy(data).to(device).contiguous(memory_format=tt.channels_last).requires_grad_()
+    out = _normalized(x)
+    return *out, *tt.autograd.grad(out[0], x, out[0].detach().cos())
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 40, 40), (4, 70, 17, 31), (64, 5, 14, 56), (9, 33, 8, 130)])
+def test_sums_of_channels_are_joined_by_the_last_thread_block(gpu, shape):
+    """Twice, as counters must be 0 again."""
+    data = np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
+    expected = [t.detach().numpy().tobytes() for t in _normalized_with_gradients(data, "cpu")]
+    for _ in range(2):
+        before = len(getattr(gpu, "launches", ()))
+        results = _normalized_with_gradients(data, "cuda")
+        assert [t.detach().cpu().numpy().tobytes() for t in results] == expected
+        if hasattr(gpu, "launches"):
+            assert "sum_f32" not in gpu.launches[before:]

@@ -121,6 +121,29 @@ def test_sums_sorted_by_several_blocks(either_order):
     agree(lambda x, i, s: x.index_add(1, i, s), floats(4, 30, 8), numbers(30, 5000), floats(4, 5000, 8))
 
 
+def _spread(n):
+    return numbers(70000, n)
+
+
+SORTED_IN_PART = {  # of a large table, updates of single elements: how the index is spread
+    "evenly": lambda: _spread(20000),
+    "over a few of the elements": lambda: _spread(9000) % 37,
+    "over two": lambda: _spread(5000) % 2 * 65536,
+    "on the last": lambda: _spread(5000) * 0 + 69999,
+    "over a part": lambda: _spread(3000) % 900 + 69000,
+}
+
+
+@pytest.mark.parametrize("spread", SORTED_IN_PART)
+def test_updates_of_single_elements(either_order, spread):
+    """Sorted but for the last digit, or wholly where many updates are near each other: the same bits."""
+    at = SORTED_IN_PART[spread]()
+    n = at.shape[0]
+    agree(lambda x, i, s: x.scatter_add(0, i, s), floats(70000), at, floats(n))
+    agree(lambda x, i, s: x.scatter_reduce(0, i, s, "amax"), floats(70000), at, floats(n))
+    agree(lambda x, i, s: x.clone()[:, 1].index_add_(0, i, s), floats(70000, 2), at, floats(n))
+
+
 @pytest.mark.parametrize("reduce", ["prod", "amax"])
 def test_scatter_reduce(either_order, reduce):
     agree(lambda x, i, s: x.scatter_reduce(0, i, s, reduce), floats(20, 30), numbers(20, 50, 30), floats(50, 30))

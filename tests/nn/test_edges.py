@@ -112,3 +112,40 @@ def test_bytes_are_rounded(torch, how):
     assert found.dtype is tt.uint8 and abs((found.double() - exact).mean().item()) < 0.1
     theirs = torch.nn.functional.interpolate(torch.from_numpy(pixels.numpy()), (11, 23), **how).numpy()
     assert np.abs(theirs.astype(int) - found.numpy().astype(int)).max() <= 2
+
+
+NORMS = {
+    "layer_norm": lambda F, x, w, b: F.layer_norm(x, (4,), w, b),
+    "rms_norm": lambda F, x, w, b: F.rms_norm(x, (4,), w),
+    "group_norm": lambda F, x, w, b: F.group_norm(x, 2, w, b),
+}
+TYPES = ("float16", "bfloat16", "float32", "float64")
+
+
+@pytest.mark.parametrize("name", NORMS)
+@pytest.mark.parametrize("of_input", TYPES)
+@pytest.mark.parametrize("of_weight", TYPES)
+def test_parameters_of_another_dtype(torch, device, name, of_input, of_weight):
+    """Half types with float32 parameters, as in a model under autocast, are normalised in float32."""
+
+    def run(m, device):
+        x, w, b = (
+            numbers(m, *shape, dtype=dtype).to(device).requires_grad_()
+            for shape, dtype in (((3, 4), of_input), ((4,), of_weight), ((4,), of_weight))
+        )
+        y = NORMS[name](m.nn.functional, x, w, b)
+        y.backward(numbers(m, 3, 4, dtype=of_input).to(device))
+        return [t.detach().cpu() for t in (y, x.grad, w.grad)]
+
+    try:
+        wanted = run(torch, "cpu")
+    except RuntimeError:
+        with pytest.raises(RuntimeError, match=name):
+            run(tt, device)
+        return
+    rough = {"float16": 2e-3, "bfloat16": 2e-2}
+    for a, b in zip(run(tt, device), wanted):
+        kind = str(b.dtype).partition(".")[2]
+        assert a.dtype.name == kind
+        tolerance = max(rough.get(of_input, 1e-5), rough.get(of_weight, 1e-5))
+        np.testing.assert_allclose(a.double().numpy(), b.double().numpy(), rtol=tolerance, atol=tolerance)

@@ -97,6 +97,18 @@ WRITES = (
         half_ulps=4,
         twice=False,
     ),
+    Op(
+        "segment_reduce",
+        tuple(
+            S(T(6, 2, distinct=True), reduce=reduce, lengths=T(3, dtype="int64", values=(2, 1, 3)), **more)
+            for reduce in ("sum", "mean", "prod", "max", "min")
+            for more in ({}, {"initial": 0.5}, {"axis": -2})
+        ),
+        half_ulps=16,
+        twice=False,
+        dtypes=FLOATS,
+        composite=True,
+    ),
     Op("fill", (S(T(2, 3), 2), S(T(2, 3), T(grad=False)), S(T(3, layout="strided"), 1)), inplace=True),
     Op("zero_", tuple(S(t) for t in ONE if t.layout != "expanded"), call=lambda m, x: x.clone().zero_()),
 )

@@ -294,28 +294,6 @@ def test_bad_input():
     assert p.item() == 0.5  # twice, as in PyTorch
 
 
-OPTIONS = [
-    "lr=m.tensor(0.1), foreach=True", "lr=m.tensor(0.1), foreach=True, capturable=True", "lr=m.tensor(0.1)",
-    "lr=m.tensor([0.1, 0.2])", "lr=m.tensor([0.1])", "betas=(m.tensor(0.9), m.tensor(0.99)), foreach=True",
-    "betas=(m.tensor(0.9), 0.99)", "betas=(m.tensor(0.9), m.tensor(0.99))", "fused=True, foreach=True",
-    "fused=True, differentiable=True", "betas=(1.0, 0.9)", "eps=-1.0", "weight_decay=-1", "lr=-1.0", "betas=(0.9,)",
-    "momentum=-1", "nesterov=True", "alpha=-1.0", "lr_decay=-1", "initial_accumulator_value=-1", "unknown=1",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("options", OPTIONS)
-@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "RMSprop", "Adagrad"])
-def test_options_are_refused_as_pytorch_refuses_them(name, options):
-    kinds = []
-    for m in (tt, torch):
-        try:
-            eval(f"m.optim.{name}([m.nn.Parameter(m.ones(2))], {options})", {"m": m})
-            kinds.append(None)
-        except Exception as e:
-            kinds.append(type(e))
-    assert kinds[0] is kinds[1]
-
-
 def test_errors_leave_everything_as_it_was():
     a, b = tt.tensor([1.0, 2.0], requires_grad=True), tt.tensor([3.0], requires_grad=True)
     opt = optim.Adam([a, b])

@@ -33,11 +33,11 @@ def functions():
 
 
 def node_attributes():
-    """Every Node class's derivatives."""
+    """Every Node class's derivatives; those not written yet are written when asked for."""
     classes, found = [Node], {}
     for cls in classes:
         classes += cls.__subclasses__()
-        found |= {(cls, a): vars(cls)[a] for a in ("first_order", "backward") if a in vars(cls)}
+        found |= {(cls, a): vars(cls)[a] for a in ("first_order", "backward") if hasattr(cls, a) and a in vars(cls)}
     return found
 
 

@@ -20,6 +20,7 @@ from ..backends.cpu import lib
 from ..backends.native import modes
 from ..dtypes import bfloat16, dtype, float16, float32, float64
 from ..ops.class_loss import cross_entropy_of_halves
+from ..ops.convert import cast
 from ..ops.declare import OPS
 from ..tensor import Tensor
 from ..wrapper_code import is_over, original_of, own_code, put_over, wrapper_code
@@ -29,6 +30,7 @@ _LOWER = {"cuda": (float16, bfloat16), "cpu": (bfloat16, float16)}  # what each 
 _defaults = {device: dtypes[0] for device, dtypes in _LOWER.items()}
 _caching = [True]
 _CASTABLE = frozenset(d.code for d in (float16, bfloat16, float32))
+_FLOAT32, _DEVICE = float32.code, lib.TT_FLAG_DEVICE
 # What is done instead of a cast to float32, with the same result: functions whose kernels read half types.
 _OF_HALVES = {"nn.functional.cross_entropy": cross_entropy_of_halves}
 _wrapped: dict[int, tuple] = {}  # by id: functions, and the code that they got
@@ -92,38 +94,45 @@ def remove() -> None:
 def _call(rules: tuple, original, args: tuple, kwargs: dict, mode: Mode):
     """The operator with its arguments cast; what it is made of sees no autocast."""
     name, by_device = rules
-    state = mode.autocast
-    tensors = []
+    state, tensors, nested = mode.autocast, [], False
     for v in (*args, *kwargs.values()) if kwargs else args:
         if isinstance(v, Tensor):
             tensors.append(v)
         elif isinstance(v, (list, tuple)):
             tensors += [t for t in v if isinstance(t, Tensor)]
-    device = next((kind for t in tensors if (kind := _kind(t)) in state.dtypes), None)
+            nested = True
+    for t in tensors:
+        place = t._h.flags & _DEVICE
+        device = "cuda" if place else "cpu"
+        if device in state.dtypes:
+            break
+    else:
+        return original(*args, **kwargs)
     rule = by_device.get(device)
     if rule is None:
         return original(*args, **kwargs)
-    eligible = [t for t in tensors if t._h.dtype in _CASTABLE and _kind(t) == device]
+    eligible = [t for t in tensors if t._h.dtype in _CASTABLE and t._h.flags & _DEVICE == place]
+    to = float32
     if rule == "lower":
         to = state.dtypes[device]
     elif rule == "full":
-        to = float32
         if name in _OF_HALVES and args and type(args[0]) is Tensor and args[0].dtype in _LOWER[device]:
             original, eligible = _OF_HALVES[name], ()
-    elif rule == "refused":
-        if any(t.dtype is not float32 for t in eligible):
-            raise RuntimeError(
-                f"{name}: unsafe to autocast; combine it with the sigmoid before it "
-                "(binary_cross_entropy_with_logits, BCEWithLogitsLoss), or disable autocast around it"
-            )
-        return original(*args, **kwargs)
-    else:
+    elif rule == "widest":
         dtypes = {t.dtype for t in eligible}
-        to = next(iter(dtypes)) if len(dtypes) == 1 else float32
-    chosen = {id(t) for t in eligible if t._h.dtype != to.code}
+        to = dtypes.pop() if len(dtypes) == 1 else float32
+    elif any(t.dtype is not float32 for t in eligible):
+        raise RuntimeError(
+            f"{name}: unsafe to autocast; combine it with the sigmoid before it "
+            "(binary_cross_entropy_with_logits, BCEWithLogitsLoss), or disable autocast around it"
+        )
+    code = to.code
+    chosen = [id(t) for t in eligible if t._h.dtype != code]
     if chosen:
-        args = [_cast(v, to, chosen, state) for v in args]
-        kwargs = {k: _cast(v, to, chosen, state) for k, v in kwargs.items()}
+        convert = _converted if nested else _copy
+        args = [convert(v, code, state, chosen) if nested or id(v) in chosen else v for v in args]
+        if kwargs:
+            kwargs = {k: _converted(v, code, state, chosen) for k, v in kwargs.items()}
     thread = get_ident()
     inside = mode.without_autocast()
     try:  # Note [Interrupts] in kernels/python/contexts.c
@@ -133,33 +142,26 @@ def _call(rules: tuple, original, args: tuple, kwargs: dict, mode: Mode):
         modes[thread] = mode
 
 
-def _kind(t: Tensor) -> str:
-    """Of the device that it is on."""
-    return "cuda" if t._h.flags & lib.TT_FLAG_DEVICE else "cpu"
-
-
-def _cast(value, to: dtype, chosen: set, state: State):
-    """An argument, in lists and tuples too, in the dtype; parameters are cast once."""
+def _converted(value, code: int, state: State, chosen: list):
+    """An argument, in lists and tuples too: the chosen tensors in the dtype."""
     if isinstance(value, (list, tuple)):
         inside = any(id(v) in chosen for v in value)
-        return type(value)([_cast(v, to, chosen, state) for v in value]) if inside else value
-    if id(value) not in chosen:
-        return value
-    keeps = (
-        state.copies is not None
-        and to is not float32
-        and value.dtype is float32
-        and value.requires_grad
-        and value.is_leaf
-        and value._base is None
-        and current().grad
-    )
-    if not keeps:
-        return value.to(to)
-    kept = state.copies.get(id(value))
-    if kept is None or kept[1] != value._version or kept[2].dtype is not to:
-        kept = state.copies[id(value)] = value, value._version, value.to(to)
-    return kept[2]
+        return type(value)([_converted(v, code, state, chosen) for v in value]) if inside else value
+    return _copy(value, code, state) if id(value) in chosen else value
+
+
+def _copy(t: Tensor, code: int, state: State, _=None) -> Tensor:
+    """A tensor in the dtype; parameters are cast once."""
+    copies = state.copies
+    if copies is None or code == _FLOAT32 or not current().grad:
+        return cast(t, code)
+    kept = copies.get(id(t))
+    if kept is not None and kept[1] == t._version and kept[2]._h.dtype == code:
+        return kept[2]
+    made = cast(t, code)
+    if t.requires_grad and t.is_leaf and t._h.dtype == _FLOAT32 and t._base is None:
+        copies[id(t)] = t, t._version, made
+    return made
 
 
 def switched(outside: Mode | None, device: str, to: dtype | None, cache: bool) -> Mode | None:

@@ -148,7 +148,7 @@ def fill() -> None:
     """Puts tinytorch's names into ``torch``, and the further names of stand_ins/ where they belong."""
     torch.__dict__.update({name: value for name, value in vars(tinytorch).items() if name in tinytorch.__all__})
     add(torch, stand_ins)
-    torch.finfo, torch.iinfo = stand_ins.finfo, stand_ins.iinfo
+    torch.finfo = stand_ins.finfo
     for module in pkgutil.walk_packages(stand_ins.__path__, stand_ins.__name__ + "."):
         rest = module.name.removeprefix(stand_ins.__name__ + ".")
         addition, own = importlib.import_module(module.name), shown(rest)

@@ -284,8 +284,10 @@ def accumulate(node: AccumulateGrad, g: Tensor, create_graph: bool) -> None:
                 t._grad = old + g if old.layout is strided else g + old  # one of them is sparse
     if node.post_accumulate:
         for hook in list(node.post_accumulate.values()):
-            if hook(t) is not None:
-                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+            given = hook(t)
+            if given is not None and given is not t:
+                kind = RuntimeError if isinstance(given, Tensor) else TypeError
+                raise kind(f"a post accumulate grad hook is to return None, got {type(given).__name__}")
 
 
 def in_layout_of(t: Tensor, g: Tensor, fresh: bool) -> Tensor:

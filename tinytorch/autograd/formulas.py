@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import linecache
 import types
+from collections.abc import Callable
 
 from ..backends.native import dtype_of, shape_of
 from ..tensor import Tensor
@@ -14,7 +15,7 @@ from .node import Node, SavedTensor, new_alias, saved_value
 NEVER_TENSORS = {
     "args", "casts", "code", "correction", "diagonal", "dim", "dims", "eps", "geometry", "how", "ignore", "keepdim",
     "layout", "left", "mode", "offset", "padding_idx", "pads", "reduction", "reverse", "rms", "shifts", "size", "sizes",
-    "smoothing", "start", "step", "stride", "unitriangular", "upper", "walk",
+    "smoothing", "start", "step", "stride", "unitriangular", "upper",
 }  # fmt: skip
 
 # Functions' code objects: the operator, or the Node class, that each belongs to. By id, and kept alive: a code object's
@@ -195,6 +196,22 @@ _NAMES_IN = {
 }
 
 
+WRITTEN = ("save", "backward", "first_order")
+
+
+class Unwritten:
+    """Stands for one of the functions of a Node class until any of them is asked for: most programs use few."""
+
+    __slots__ = ("name", "write")
+
+    def __init__(self, name: str, write: Callable[[], None]):
+        self.name, self.write = name, write
+
+    def __get__(self, node, cls: type):
+        self.write()  # in the place of all that stand so in the class
+        return getattr(cls, self.name)
+
+
 @functools.cache
 def saved_attributes(names: tuple[str, ...], node: str = "") -> dict[str, property]:
     """What the Nodes called ``node`` show of their saved values, by PyTorch's names: ``_saved_self``,
@@ -252,14 +269,19 @@ def node_class(
             formulas.use(formula, [inputs.index(name)])
     saves, tensors = formulas.saves()
     *named, (title, _) = title.items() if isinstance(title, dict) else [(title or node_title(op), "")]
-    namespace = {"__name__": title, "alias": new_alias, "shape_of": shape_of, "dtype_of": dtype_of}
-    source = f"def save(edges, out, {', '.join(params)}):\n    return {saves}\n"
-    source += formulas.function("backward", vjps, None, namespace)
-    if apart:
-        source += formulas.function("first_order", first_order, joint, namespace)
-        generate(source, "<derivative>", namespace, title, "backward", "first_order")
-    else:
-        generate(source, "<derivative>", namespace, title, "backward")
+
+    def write():
+        namespace = {"__name__": title, "alias": new_alias, "shape_of": shape_of, "dtype_of": dtype_of}
+        source = f"def save(edges, out, {', '.join(params)}):\n    return {saves}\n"
+        source += formulas.function("backward", vjps, None, namespace)
+        if apart:
+            source += formulas.function("first_order", first_order, joint, namespace)
+        generate(source, "<derivative>", namespace, title, "backward", *["first_order"] * apart)
+        namespace.setdefault("first_order", namespace["backward"])
+        for name in WRITTEN:
+            setattr(node, name, staticmethod(namespace[name]))
+
+    shown = title.partition("Backward")[0]
     holds = 0 if not tensors else 2 if all(edge is None for _, _, edge in tensors) else 1
     node = type(
         title,
@@ -272,11 +294,9 @@ def node_class(
             "tensors": tensors,
             "holds": holds,
             "num_outputs": len(outputs),
-            "backward": staticmethod(namespace["backward"]),
-            "first_order": staticmethod(namespace["first_order" if apart else "backward"]),
-            "save": staticmethod(namespace["save"]),
             "saves": saves,
-            **saved_attributes(tuple(formulas.uses), title.partition("Backward")[0]),
+            **{name: Unwritten(name, write) for name in WRITTEN},
+            **saved_attributes(tuple(formulas.uses), shown if shown in _NAMES_IN else ""),
         },
     )
     if named:

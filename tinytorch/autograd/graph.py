@@ -135,6 +135,8 @@ class _MultiGradHook:
     def __init__(self, tensors, fn, mode: str):
         self.nodes = []
         for t in tensors:
+            if not isinstance(t, Tensor):
+                raise TypeError(f"register_multi_grad_hook(): expected Tensors, but got {type(t).__name__}")
             refresh(t)
             self.nodes.append(t._node)
         self.fn, self.mode = fn, mode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from .. import Size, as_tensor, finfo, where
+from .. import Size, as_tensor, finfo, log1p, where
 from ..ops.variates import _standard_gamma
 from ..special import gammainc
 from . import constraints
@@ -50,7 +50,7 @@ class Exponential(ExponentialFamily):
         return -(-self.rate * value).expm1()
 
     def icdf(self, value):
-        return -(-value).log1p() / self.rate
+        return -log1p(-value) / self.rate
 
     def entropy(self):
         return 1 - self.rate.log()

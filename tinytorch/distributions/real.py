@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from .. import Size, finfo, float64, no_grad, rand, where, zeros
+from .. import Size, erfinv, finfo, float64, no_grad, rand, tan, where, zeros
 from ..special import i0e, i1e
 from . import constraints
 from .distribution import Distribution, ExponentialFamily, attribute
@@ -48,7 +48,7 @@ class Normal(ExponentialFamily):
         return 0.5 * (1 + ((value - self.loc) / (self.scale * math.sqrt(2))).erf())
 
     def icdf(self, value):
-        return self.loc + self.scale * (2 * value - 1).erfinv() * math.sqrt(2)
+        return self.loc + self.scale * erfinv(2 * value - 1) * math.sqrt(2)
 
     def entropy(self):
         return self.scale.log() + 0.5 * (1 + math.log(2 * math.pi))
@@ -133,7 +133,7 @@ class Cauchy(Distribution):
         return ((value - self.loc) / self.scale).atan() / math.pi + 0.5
 
     def icdf(self, value):
-        return (math.pi * (value - 0.5)).tan() * self.scale + self.loc
+        return tan(math.pi * (value - 0.5)) * self.scale + self.loc
 
     def entropy(self):
         return math.log(4 * math.pi) + self.scale.log()

@@ -21,11 +21,11 @@ from __future__ import annotations
 from collections.abc import Callable, Set
 
 from ..backends.cpu import lib
+from ..backends.cuda.source import quick
 from ..dtypes import ALL
 from .codegen import SIZES, Stage, is_special
 from .codegen_cuda_plan import BLOCK, MOST_BLOCKS
 from .codegen_cuda_rows import Reducing
-from .loops import periodic
 
 FLAT_THREADS = 128  # TT_FLAT_THREADS in kernels/cuda/device/args.h
 USUAL = {"exp", "log", "sin", "cos", "reciprocal", "div", "sqrt", "rsqrt"}  # of float32: in common_case.cuh
@@ -171,8 +171,7 @@ class Kernel(Reducing):
         ]
 
     def statement(self, stage, instr) -> str:
-        if periodic(instr):
-            instr = instr._replace(name=f"quick_{instr.name}")
+        instr = instr._replace(name=quick(instr.name, instr.dtype))
         return f"const {self.type_of(instr.out)} v{instr.out} = {stage.expression(instr)};"
 
     def usual(self, stage, instr) -> str:

@@ -38,6 +38,7 @@ class Span(NamedTuple):
     unrolled: bool = True  # all batches
     loads: int = LOADS  # words under way
     pair: bool = False  # two elements that follow each other are of neighbouring columns: they are read together
+    going_on: str = ""  # is there anything in a batch that begins at b? "": so there is
 
     def at(self, e: str) -> tuple[str, str]:
         """Which of a thread's rows an element is in, and which of its columns."""
@@ -136,7 +137,8 @@ class Reducing(Joining):
         if odd:
             part = min(batch, PART if len(out) + len(reductions) < 4 else PART // 2)
         unroll = "#pragma unroll" if span.unrolled else "#pragma unroll 1"
-        text = [unroll, f"    for (int b = 0; b < {span.count}; b += {batch}) {{"]
+        more = f" && ({span.going_on})" if span.going_on else ""
+        text = [unroll, f"    for (int b = 0; b < {span.count}{more}; b += {batch}) {{"]
         if span.pair:
             text += self.pairs(span, loads, batch)
         elif loads:
@@ -407,7 +409,8 @@ class Reducing(Joining):
             loads=LATER * pair,
             pair=self.pair,
         )
-        span = span._replace(guard=f"whole || first + {span.at('e')[0]} * {threads} < n")
+        there = {name: f"whole || first + {span.at(name)[0]} * {threads} < n" for name in "eb"}
+        span = span._replace(guard=there["e"], going_on=there["b"])
         whole = f"left >= {BLOCK}" + (" && (int)p.aligned" if self.pair else "")
         text = [
             *self.added(span, f"[{own * pair}]", threads),

@@ -44,9 +44,9 @@ def inputs_of(case: Case) -> list[Tensor]:
     """Fresh tensors."""
     made = []
     for v, array in case.inputs.items():
-        half = case.values[v].dtype == lib.TT_BF16  # NumPy has no such dtype
-        t = from_numpy(array.view(np.int16) if half else array).clone()
-        made.append(t.view(sys.modules["tinytorch"].bfloat16) if half else t)
+        of = ALL[case.values[v].dtype]
+        t = from_numpy(array if of.numpy else array.view(f"i{array.itemsize}")).clone()  # bits of what NumPy has not
+        made.append(t if of.numpy else t.view(of))
     return made
 
 
@@ -121,7 +121,7 @@ def script_of(case: Case, hot: int, complaint: str) -> str:
 def input_text(a: np.ndarray, dtype: int) -> str:
     """An input as an expression: its numbers, a seed, or its bytes."""
     kind, shape, size = f"torch.{ALL[dtype].name}", tuple(a.shape), 8 * a.itemsize
-    if dtype != lib.TT_BF16:
+    if ALL[dtype].numpy:
         if a.size > 4 and a.tobytes() == a.reshape(-1)[:1].tobytes() * a.size:
             return f"torch.full({shape}, {number_text(a.reshape(-1)[0].item())}, dtype={kind})"
         if a.size <= LITERALS and not (a.dtype.kind == "f" and np.isnan(a).any()):

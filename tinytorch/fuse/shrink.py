@@ -419,8 +419,8 @@ def _is_simple(a: np.ndarray) -> bool:
 
 def _simpler(a: np.ndarray, dtype: int) -> Iterator[np.ndarray]:
     """Other numbers in an input's place."""
-    if dtype == lib.TT_BF16:
-        yield np.full_like(a, 0x3F80)
+    if ALL[dtype].numpy is None:  # their bits: 1
+        yield np.full_like(a, 0x3F80 if dtype == lib.TT_BF16 else 0x3C00)
         return
     yield np.ones_like(a)
     if a.dtype.kind == "f" and np.isfinite(a).all():

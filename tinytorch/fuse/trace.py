@@ -14,7 +14,6 @@ from ..scalar import ELEMENTWISE, REDUCERS
 
 OP, COPY, REDUCE, RANDOM = range(4)  # kinds of nodes
 PLAIN, FULL, NUMBER = range(3)  # modes of operands
-_DRAW_NUMBERS = 6
 _HAS_SHAPE = 1
 
 
@@ -118,6 +117,8 @@ def number_value(number) -> float | int:
     raw = np.array([number.bits], np.int64).view(ALL[number.dtype].stored)[:1]
     if number.dtype == lib.TT_BF16:
         raw = (raw.astype(np.uint32) << 16).view(np.float32)
+    elif number.dtype == lib.TT_C32:
+        raw = raw.view(np.float16).astype(np.float32).view(np.complex64)
     return raw[0].item()
 
 

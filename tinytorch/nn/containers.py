@@ -58,8 +58,10 @@ class _Numbered(Module):
 
     def insert(self, index: int, module: Module):
         """Puts a module before position ``index``. Returns this container."""
+        index = operator.index(index)
         if not isinstance(module, Module):
-            raise AssertionError(f"module should be of type: {Module}")
+            error = AssertionError if isinstance(self, Sequential) else TypeError
+            raise error(f"module should be of type: {Module}")
         if not -len(self) <= index <= len(self):
             raise IndexError(f"Index out of range: {index}")
         modules = list(self)
@@ -278,6 +280,13 @@ class ParameterList(Module):
         return "ParameterList(\n" + "\n".join(lines) + "\n)" if lines else "ParameterList()"
 
 
+def _name(key) -> str:
+    """A key of a ParameterDict; TypeError for what is no text."""
+    if not isinstance(key, str):
+        raise TypeError(f"Index given to ParameterDict must be a string, got {type(key).__name__}")
+    return key
+
+
 class ParameterDict(Module):
     """A dictionary of parameters, in the order of insertion; tensors given to it become Parameters."""
 
@@ -288,14 +297,12 @@ class ParameterDict(Module):
             self.update(parameters)
 
     def __getitem__(self, key):
-        if key not in self._keys:
+        if _name(key) not in self._keys:
             raise KeyError(key)
-        return getattr(self, str(key))
+        return getattr(self, key)
 
     def __setitem__(self, key, value):
-        if not isinstance(key, str):
-            raise TypeError(f"Index given to ParameterDict must be a string, got {type(key).__name__}")
-        self._keys[key] = None
+        self._keys[_name(key)] = None
         setattr(self, key, as_entry(value))
 
     def __delitem__(self, key):

@@ -6,6 +6,7 @@ import math
 import numbers
 import warnings
 
+from ..autograd.modes import current
 from ..ops import recurrent
 from ..ops.create import empty, zeros
 from ..tensor import Tensor
@@ -134,7 +135,7 @@ class RNNBase(Module):
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         """RuntimeError or ValueError where ``input`` does not fit the parameters."""
         weight = getattr(self, self._flat_weights_names[0])
-        if input.dtype is not weight.dtype:
+        if input.dtype is not weight.dtype and current().autocast is None:
             raise ValueError(
                 f"RNN input dtype ({input.dtype}) does not match weight dtype ({weight.dtype}). Convert input: "
                 f"input.to({weight.dtype}), or convert model: model.to({input.dtype})"

@@ -3,6 +3,7 @@
 from ..tensor import FUNCTIONS
 from . import (
     activation,
+    addcmul,
     addmm,
     arithmetic,
     aten,
@@ -31,6 +32,7 @@ from . import (
     frexp,
     gather,
     grid_sample,
+    hash_tensor,
     histogram,
     householder,
     index,
@@ -41,6 +43,7 @@ from . import (
     loss,
     low_rank,
     lu,
+    margin_loss,
     matmul,
     matrix_functions,
     matrix_norms,
@@ -63,6 +66,7 @@ from . import (
     scan,
     scatter,
     search,
+    segment_reduce,
     select,
     shape,
     shuffle,

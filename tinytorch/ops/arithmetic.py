@@ -12,10 +12,20 @@ from ..dtypes import complex128 as _complex128
 from ..dtypes import float64 as _float64
 from ..dtypes import get_default_dtype
 from ..tensor import Tensor
-from .declare import alias, both, composite, method, old_order, operand, primitive, real_only, refuse, shown
+from .declare import (
+    alias,
+    both,
+    composite,
+    method,
+    old_order,
+    operand,
+    primitive,
+    real_only,
+    refuse,
+    shown,
+)
 from .pointwise import (
     _add,
-    _addcdiv,
     _addcmul,
     _div,
     _div_floor,
@@ -60,13 +70,6 @@ def in_common_dtype(x: Tensor, *others) -> Tensor:
     handles = [operand(t, "add", "other")._h for t in (x, *others)]
     code = lib.tt_result_type(*handles) if len(handles) == 2 else lib.tt_op_result_type(_addcmul.op.code, *handles)
     return x.to(ALL[code])
-
-
-def _times(value, tensor1, *others):
-    if value == 1:
-        return tensor1
-    tensor1 = in_common_dtype(tensor1, *others)
-    return tensor1 * (value if tensor1.dtype.is_differentiable else int(value))
 
 
 def _with_alpha(name, plain, doc):
@@ -233,81 +236,6 @@ def float_power_(self, exponent):
 
 
 @both
-def addcmul(input, tensor1, tensor2, *rest, value=1, out=None):
-    """``input + value tensor1 tensor2``.
-
-    Args:
-        tensor1: a tensor
-        tensor2: a tensor
-        value: a number
-    Returns:
-        A tensor of the shape that the inputs broadcast to.
-    Raises:
-        RuntimeError: the shapes do not broadcast, or all are bool
-    """
-    try:
-        if rest:
-            input, tensor1, tensor2, value = old_order("addcmul", 3, {"value": value}, input, tensor1, tensor2, *rest)
-        if not (input._h.dtype or tensor1._h.dtype or tensor2._h.dtype):
-            raise NotImplementedError("addcmul: not implemented for 'bool'")
-        return _addcmul(input, _times(value, tensor1, input, tensor2), tensor2, out=out)
-    except Exception as exc:
-        refuse(exc)
-        raise
-
-
-@both
-def addcdiv(input, tensor1, tensor2, *rest, value=1, out=None):
-    """``input + value tensor1 / tensor2``.
-
-    Args:
-        tensor1: a tensor
-        tensor2: a tensor
-        value: a number
-    Returns:
-        A tensor of the shape that the inputs broadcast to.
-    Raises:
-        RuntimeError: the shapes do not broadcast, or integers are divided
-    """
-    try:
-        if rest:
-            input, tensor1, tensor2, value = old_order("addcdiv", 3, {"value": value}, input, tensor1, tensor2, *rest)
-        _refuse_integers(tensor1, tensor2)
-        return _addcdiv(input, _times(value, tensor1, input, tensor2), tensor2, out=out)
-    except Exception as exc:
-        refuse(exc)
-        raise
-
-
-def _refuse_integers(tensor1, tensor2) -> None:
-    for name, t in (("tensor1", tensor1), ("tensor2", tensor2)):
-        if not isinstance(t, Tensor):
-            raise TypeError(f"addcdiv(): argument '{name}' must be Tensor, not {type(t).__name__}")
-    if not (tensor1.dtype.is_differentiable or tensor2.dtype.is_differentiable):
-        raise RuntimeError(
-            "Integer division with addcdiv is no longer supported: use (input + value * trunc(tensor1 / tensor2)), or "
-            "(input + value * (tensor1 / tensor2)) for a true division"
-        )
-
-
-@method
-def addcmul_(self, tensor1, tensor2, *rest, value=1):
-    """``addcmul`` in place."""
-    if rest:
-        self, tensor1, tensor2, value = old_order("addcmul_", 3, {"value": value}, self, tensor1, tensor2, *rest)
-    return _addcmul.op.into(self, (self, _times(value, tensor1, self, tensor2), tensor2), "addcmul_")
-
-
-@method
-def addcdiv_(self, tensor1, tensor2, *rest, value=1):
-    """``addcdiv`` in place."""
-    if rest:
-        self, tensor1, tensor2, value = old_order("addcdiv_", 3, {"value": value}, self, tensor1, tensor2, *rest)
-    _refuse_integers(tensor1, tensor2)
-    return _addcdiv.op.into(self, (self, _times(value, tensor1, self, tensor2), tensor2), "addcdiv_")
-
-
-@both
 def positive(input):
     """``input`` itself. RuntimeError for bool."""
     if not isinstance(input, Tensor):
@@ -423,8 +351,10 @@ for _name, *_others in (
 @composite
 def polygamma(n, input):
     """The ``n``-th derivative of digamma; ``n`` is a number not below 0 (for the method, the argument)."""
-    if isinstance(n, Tensor):  # the method: self.polygamma(n)
-        n, input = input, n
+    if isinstance(n, Tensor) and not (isinstance(input, Tensor) and n.ndim == 0 and n.dtype.kind == lib.TT_KIND_INT):
+        n, input = input, n  # the method: self.polygamma(n)
+    if isinstance(n, Tensor):
+        n = int(n)
     if n < 0:
         raise RuntimeError(f"polygamma(n, x) does not support negative n, got {n}")
     if n == 0:

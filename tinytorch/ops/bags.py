@@ -43,8 +43,6 @@ def _bags(input: Tensor, offsets, per_sample_weights):
             f"the same shape as the input ({list(input.shape)})"
         )
     if input._h.ndim == 2:
-        if offsets is not None:
-            raise ValueError("embedding_bag: if input is 2D, then offsets has to be None")
         n, length = input.shape
         weights = None if per_sample_weights is None else per_sample_weights.reshape(-1)
         return input.reshape(-1), arange(n, device=input.device) * length, weights
@@ -58,6 +56,10 @@ def _bags(input: Tensor, offsets, per_sample_weights):
 
 
 def _check(input, weight, offsets, mode, scale_grad_by_freq, sparse, per_sample_weights) -> None:
+    if weight._h.ndim != 2:
+        raise ValueError(f"embedding_bag: weight has to be a 2D Tensor, but got Tensor of dimension {weight._h.ndim}")
+    if input._h.ndim == 2 and offsets is not None:
+        raise ValueError("embedding_bag: if input is 2D, then offsets has to be None")
     if mode not in ("sum", "mean", "max"):
         raise ValueError("embedding_bag: mode has to be one of sum, mean or max")
     if mode == "max" and scale_grad_by_freq:
@@ -68,8 +70,6 @@ def _check(input, weight, offsets, mode, scale_grad_by_freq, sparse, per_sample_
         raise NotImplementedError(
             f"embedding_bag: per_sample_weights is only supported for mode='sum' (got mode='{mode}')"
         )
-    if weight._h.ndim != 2:
-        raise ValueError(f"embedding_bag: weight has to be a 2D Tensor, but got Tensor of dimension {weight._h.ndim}")
     for name, t in (("input", input), ("offsets", offsets)):
         if t is not None and t.dtype.name not in ("int32", "int64"):
             raise RuntimeError(f"embedding_bag: expected {name} of int32 or int64, got {t.dtype.name}")

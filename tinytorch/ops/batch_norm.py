@@ -13,7 +13,7 @@ from ..autograd.views import writer_number
 from ..backends.cpu import ffi, lib
 from ..dtypes import ALL, FLOATING
 from ..tensor import Tensor, gives_tensors, owned
-from .arithmetic import addcmul
+from .addcmul import addcmul
 from .convert import in_dtype
 from .declare import function, primitive
 from .pad import pad
@@ -89,14 +89,12 @@ def _first_order(g, input, weight, bias_shape, mean, rstd, training, edges):
 
 def _by_kernels(g, input, weight, bias_shape, mean, rstd, training, edges):
     """The same, of kernels for whole arrays."""
-    sums = of_weight = of_bias = grad = None
-    if edges[1] is not None or edges[2] is not None or training:
-        sums = owned.tt_batch_norm_sums(g._h, input._h, mean._h)
+    of_weight = of_bias = grad = None
     if edges[0] is not None:
-        used = sums._h if training else NULL
-        operands = g._h, input._h, _handle(weight), mean._h, rstd._h, used
+        operands = g._h, input._h, _handle(weight), mean._h, rstd._h, training
         grad, of_weight, of_bias = _backward(*operands, ffi.new("tt_array *[2]"))
-    if sums is not None and of_weight is None:
+    if of_weight is None and not edges[1] is edges[2] is None:
+        sums = owned.tt_batch_norm_sums(g._h, input._h, mean._h)
         of_bias, of_weight = sums[0], sums[1] * rstd
     return (
         grad,
@@ -152,6 +150,8 @@ def _normalized(op: str, input, weight, bias, running_mean, running_var, trainin
     """The result, and the statistics that were used."""
     if not isinstance(input, Tensor):
         raise TypeError(f"{op}(): argument 'input' must be Tensor, not {type(input).__name__}")
+    if training and tuple(input.shape) == (1,):
+        raise ValueError(f"{op}: Expected more than 1 value per channel when training, got input size [1]")
     if input._h.ndim < 2 and input._h.numel:
         raise IndexError(f"{op}: expected a tensor of at least 2 dimensions, got {input._h.ndim}")
     channels = input.shape[1] if input._h.ndim > 1 else 0

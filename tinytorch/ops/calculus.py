@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numbers
+
 from ..dtypes import bool as _bool
 from ..dtypes import uint8 as _uint8
 from ..tensor import Tensor
@@ -140,6 +142,8 @@ def gradient(input, *, spacing=None, dim=None, edge_order=1):
     dims = list(range(input._h.ndim)) if dim is None else list(ints((dim,)))
     if isinstance(spacing, (tuple, list)):
         spacings = list(spacing)
+        if not all(isinstance(s, (Tensor, numbers.Number)) for s in spacings):
+            raise TypeError(f"gradient(): argument 'spacing' must be numbers or Tensors, not {spacings!r}")
         if len(spacings) != len(dims):
             raise RuntimeError(
                 "torch.gradient expected spacing to be unspecified, a scalar or a list of as many as there are "

@@ -58,7 +58,8 @@ def view_as_complex(input):
     """Pairs of numbers, the last dimension, as complex numbers. Follows ``torch.view_as_complex``.
 
     Args:
-        input: a tensor of float32 or float64 whose last dimension has size 2 and stride 1, the others even strides
+        input: a tensor of float16, float32 or float64 whose last dimension has size 2 and stride 1, the others even
+            strides
     Returns:
         A complex view without the last dimension.
     Raises:
@@ -108,7 +109,7 @@ def complex(real, imag, *, out=None):
     """Complex numbers of these parts, broadcast. Follows ``torch.complex``.
 
     Args:
-        real: a tensor of float32 or float64
+        real: a tensor of float16, float32 or float64
         imag: a tensor of the same dtype
     Returns:
         A complex tensor of the shape that the parts broadcast to.
@@ -123,9 +124,9 @@ def _check_parts(op, a, b):
     for t in (a, b):
         if not isinstance(t, Tensor):
             raise TypeError(f"{op}(): expected Tensors, but got {type(t).__name__}")
-        if t._h.dtype not in (lib.TT_F32, lib.TT_F64):
+        if t._h.dtype not in (lib.TT_F16, lib.TT_F32, lib.TT_F64):
             raise RuntimeError(
-                f"{op}: Expected both inputs to be Float or Double tensors but got {a.dtype!r} and {b.dtype!r}"
+                f"{op}: Expected both inputs to be Half, Float or Double tensors but got {a.dtype!r} and {b.dtype!r}"
             )
     if a.dtype is not b.dtype:
         raise RuntimeError(f"{op}: Expected object of scalar type {a.dtype!r} but got scalar type {b.dtype!r}")

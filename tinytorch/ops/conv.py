@@ -2,7 +2,7 @@
 the gradients of input and weight. A derivative of one of the three is another one of them, so that derivatives of every
 order follow; a transposed convolution is the gradient of input.
 
-``walk`` is strides, paddings and dilations, one of each dimension, and groups; ``size`` the last sizes of what is
+``geometry`` is strides, paddings and dilations, one of each dimension, and groups; ``size`` the last sizes of what is
 computed.
 """
 
@@ -25,41 +25,41 @@ def _channel_sums(g):
 
 @primitive(
     title="ConvolutionBackward0",
-    input=lambda g, weight, input_shape, walk: _transposed(g, weight, None, input_shape[2:], walk),
-    weight=lambda g, input, weight_shape, walk: _weight_gradient(g, input, weight_shape[2:], walk),
+    input=lambda g, weight, input_shape, geometry: _transposed(g, weight, None, input_shape[2:], geometry),
+    weight=lambda g, input, weight_shape, geometry: _weight_gradient(g, input, weight_shape[2:], geometry),
     bias=lambda g: _channel_sums(g),
 )
-def _convolution(input, weight, bias, size, walk):
-    return owned.tt_conv(input._h, weight._h, NULL if bias is None else bias._h, size, walk)
+def _convolution(input, weight, bias, size, geometry):
+    return owned.tt_conv(input._h, weight._h, NULL if bias is None else bias._h, size, geometry)
 
 
 @primitive(
     name="convolution_input",
     title="ConvolutionBackward0",
-    grad=lambda g, weight, grad_shape, walk: _convolution(g, weight, None, grad_shape[2:], walk),
-    weight=lambda g, grad, weight_shape, walk: _weight_gradient(grad, g, weight_shape[2:], walk),
+    grad=lambda g, weight, grad_shape, geometry: _convolution(g, weight, None, grad_shape[2:], geometry),
+    weight=lambda g, grad, weight_shape, geometry: _weight_gradient(grad, g, weight_shape[2:], geometry),
     bias=lambda g: _channel_sums(g),
 )
-def _transposed(grad, weight, bias, size, walk):
-    return owned.tt_conv_input(grad._h, weight._h, NULL if bias is None else bias._h, size, walk)
+def _transposed(grad, weight, bias, size, geometry):
+    return owned.tt_conv_input(grad._h, weight._h, NULL if bias is None else bias._h, size, geometry)
 
 
 @primitive(
     name="convolution_weight",
     title="ConvolutionBackward0",
-    grad=lambda g, input, grad_shape, walk: _convolution(input, g, None, grad_shape[2:], walk),
-    input=lambda g, grad, input_shape, walk: _transposed(grad, g, None, input_shape[2:], walk),
+    grad=lambda g, input, grad_shape, geometry: _convolution(input, g, None, grad_shape[2:], geometry),
+    input=lambda g, grad, input_shape, geometry: _transposed(grad, g, None, input_shape[2:], geometry),
 )
-def _weight_gradient(grad, input, size, walk):
-    return owned.tt_conv_weight(grad._h, input._h, size, walk)
+def _weight_gradient(grad, input, size, geometry):
+    return owned.tt_conv_weight(grad._h, input._h, size, geometry)
 
 
-def _apply(kernel, input, weight, bias, size, walk):
+def _apply(kernel, input, weight, bias, size, geometry):
     """The kernel; of complex numbers by the real convolutions of their parts, both parts of ``input`` in one batch."""
     if not input.is_complex():
-        return kernel(input, weight, bias, size, walk)
+        return kernel(input, weight, bias, size, geometry)
     n, parts = input.shape[0], cat((input.real, input.imag))
-    by_real, by_imag = (kernel(parts, w, None, size, walk) for w in (weight.real, weight.imag))
+    by_real, by_imag = (kernel(parts, w, None, size, geometry) for w in (weight.real, weight.imag))
     out = from_parts(by_real[:n] - by_imag[n:], by_real[n:] + by_imag[:n])
     return out if bias is None else out + bias.reshape(-1, *[1] * len(size))
 
@@ -77,7 +77,7 @@ def integers(op: str, name: str, value, n: int) -> tuple[int, ...]:
     for v in values:
         if isinstance(v, (str, bytes)) or not hasattr(v, "__index__"):
             raise TypeError(f"{op}(): argument '{name}' must be tuple of ints, not {type(v).__name__}")
-    if len(values) not in (1, n):
+    if len(values) not in (1, n) or not values:
         raise RuntimeError(
             f"expected {name} to be a single integer value or a list of {n} values to match the "
             f"convolution dimensions, but got {name}={list(values)}"
@@ -173,7 +173,7 @@ def _transposed_sizes(places, taps, stride, padding, output_padding, dilation) -
 
 @functools.lru_cache(maxsize=1024)
 def _geometry(op, shape, taken, bias, stride, padding, dilation, transposed, output_padding, groups):
-    """The last sizes of the result, and the kernel's walk: of an input of this shape, a weight of the shape ``taken``,
+    """The last sizes of the result, and the geometry: of an input of this shape, a weight of the shape ``taken``,
     and a bias, whose shape may be None. Numbers are tuples of ints; padding may be a word."""
     _positive(groups=(groups,))
     _check_shapes(list(shape), list(taken), bias, groups, transposed)
@@ -201,7 +201,7 @@ def _convolve(op, input, weight, bias, stride, padding, dilation, transposed, ou
     n = weight.ndim - 2
     if transposed or not isinstance(padding, (str, bytes)):
         padding = integers(op, "padding", padding, n)
-    size, walk = _geometry(
+    size, geometry = _geometry(
         op,
         input.shape,
         weight.shape,
@@ -213,7 +213,7 @@ def _convolve(op, input, weight, bias, stride, padding, dilation, transposed, ou
         integers(op, "output_padding", output_padding, n) if transposed else None,
         integers(op, "groups", groups, 1)[0],
     )
-    return _apply(_transposed if transposed else _convolution, input, weight, bias, size, walk)
+    return _apply(_transposed if transposed else _convolution, input, weight, bias, size, geometry)
 
 
 def _walk(op: str, weight_size, *how) -> tuple[int, ...]:
@@ -231,6 +231,9 @@ def gradient_by_input(op, input_size, weight, grad, *how) -> Tensor:
 
 def gradient_by_weight(op, input, weight_size, grad, *how) -> Tensor:
     """The gradient of a convolution with this stride, padding, dilation and groups by its weight."""
+    for name, t in (("input", input), ("grad_output", grad)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"{op}(): argument '{name}' must be Tensor, not {type(t).__name__}")
     return _weight_gradient(grad, input, tuple(weight_size[2:]), _walk(op, weight_size, *how))
 
 

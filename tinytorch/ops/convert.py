@@ -13,6 +13,7 @@ from ..dtypes import (
     COMPLEX,
     as_dtype,
     bfloat16,
+    complex32,
     complex64,
     complex128,
     dtype,
@@ -24,6 +25,7 @@ from ..dtypes import (
     int16,
     int32,
     int64,
+    promoted,
     uint8,
 )
 from ..dtypes import bool as _bool
@@ -66,7 +68,8 @@ def warn_of_discarded(source: Tensor, code: int) -> None:
 
 @primitive(input=lambda g, input_dtype: in_dtype(g, input_dtype))
 def _to_copy(input, code):
-    warn_of_discarded(input, code)
+    if COMPLEX[input._h.dtype]:
+        warn_of_discarded(input, code)
     return owned.tt_cast(input._h, code)
 
 
@@ -257,6 +260,7 @@ for _name, _d in (
     ("char", int8),
     ("byte", uint8),
     ("bool", _bool),
+    ("chalf", complex32),
     ("cfloat", complex64),
     ("cdouble", complex128),
 ):
@@ -328,16 +332,15 @@ def pin_memory(self, device=None):
 @function(kind="query")
 def result_type(tensor1, tensor2):
     """The dtype that arithmetic between the two gives. Follows ``torch.result_type``."""
-    return ALL[
-        lib.tt_result_type(operand(tensor1, "result_type", "tensor1")._h, operand(tensor2, "result_type", "tensor2")._h)
-    ]
+    tensors = operand(tensor1, "result_type", "tensor1"), operand(tensor2, "result_type", "tensor2")
+    return promoted(lib.tt_result_type(*(t._h for t in tensors)), "result_type")
 
 
 @function(kind="query")
 def promote_types(type1, type2):
     """The dtype that tensors of the two dtypes give. Follows ``torch.promote_types``."""
     codes = [as_dtype(d, "promote_types", name).code for d, name in ((type1, "type1"), (type2, "type2"))]
-    return ALL[lib.tt_promote(*codes)]
+    return promoted(lib.tt_promote(*codes), "promote_types")
 
 
 publish(Tensor.detach, name="detach", method=True, kind="view")

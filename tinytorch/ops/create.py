@@ -10,6 +10,7 @@ from ..autograd.leaf import make_leaf
 from ..backends.cpu import error, lib
 from ..devices import get_default_device, number_of, on_device
 from ..dtypes import ALL, dtype_code, dtype_of_kind, get_default_dtype, iinfo
+from ..layouts import contiguous_format, strides_of
 from ..tensor import Tensor, address_of, attempted, owned
 from .cuda_array_interface import share_device
 from .declare import function, number_parts, scalar_kind
@@ -332,5 +333,10 @@ def empty(
     shape = sizes(size, "empty")
     if out is not None:
         return into(out, shape, "empty")
-    made = on_device(device, attempted.tt_empty, code_of(dtype, "empty"), len(shape), shape)
+    code = code_of(dtype, "empty")
+    if memory_format is None or memory_format is contiguous_format:
+        made = on_device(device, attempted.tt_empty, code, len(shape), shape)
+    else:
+        strides = strides_of(shape, memory_format, "empty")
+        made = on_device(device, attempted.tt_empty_strided, code, len(shape), shape, strides)
     return finish(made, "empty", requires_grad, pin_memory)

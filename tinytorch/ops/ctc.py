@@ -172,6 +172,8 @@ def ctc_loss(
         raise NotImplementedError(f"ctc_loss: not implemented for '{log_probs.dtype.name}'")
     if targets.is_floating_point() or targets.is_complex():
         raise RuntimeError("ctc_loss: targets must be integral")
+    if not log_probs._h.ndim:
+        raise IndexError("ctc_loss: Dimension out of range: log_probs has no dimensions")
     batched = log_probs._h.ndim == 3
     if log_probs._h.ndim not in (2, 3) or targets._h.ndim not in (1, 2):
         raise RuntimeError("ctc_loss: expected log_probs of 2 or 3 dimensions, and targets of 1 or 2")

@@ -11,15 +11,18 @@ import numpy as np
 
 from ..backends.cpu import error, ffi, lib
 from ..backends.native import hold
-from ..dtypes import ALL, BY_NUMPY, COMPLEX, INTEGRAL, default_complex, get_default_dtype, iinfo
+from ..dtypes import ALL, BY_NUMPY, COMPLEX, INTEGRAL, default_complex, get_default_dtype, iinfo, promoted
 from ..tensor import Tensor, attempted
 from ..warn_once import first_time
 
 _PLAIN = frozenset((bool, int, float, complex))
 _SEQUENCES = frozenset((list, tuple))
 _DEEPEST = 128  # nested sequences, as in PyTorch: one that holds itself has no end
-_BOOL, _UINT8, _INT64, _FLOAT64, _COMPLEX128 = lib.TT_BOOL, lib.TT_U8, lib.TT_I64, lib.TT_F64, lib.TT_C128
-_SUPPORTED = "float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint8, and bool"
+_BOOL, _UINT64, _INT64, _FLOAT64, _COMPLEX128 = lib.TT_BOOL, lib.TT_U64, lib.TT_I64, lib.TT_F64, lib.TT_C128
+_SUPPORTED = (
+    "float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and "
+    "bool"
+)
 RELEASE = ffi.addressof(lib, "tt_release_python")
 
 
@@ -183,8 +186,9 @@ def _memory(flat, kinds, code: int, shape):
                     raise RuntimeError(f"value cannot be converted to type {ALL[code].name} without overflow")
                 return _INT64, shape, array("q", map(int, flat))
             return _FLOAT64, shape, array("d", flat)
-        if code == _UINT8 and flat and -256 < min(flat) < 0:
-            flat = [x & 255 if x < 0 else x for x in flat]  # negative numbers wrap, as in C
+        top = 1 << 8 * ALL[code].itemsize
+        if not ALL[code].is_signed and code != _UINT64 and flat and -top < min(flat) < 0:
+            flat = [x % top for x in flat]  # negative numbers wrap, as in C
         return code, shape, array(ALL[code].numpy.char, flat)
     except OverflowError:
         if code == _INT64:
@@ -223,7 +227,7 @@ def _plain(values, nested: bool, wanted: int | None):
             code = wanted
             x = bool(x) if code == _BOOL else operator.index(x) if INTEGRAL[code] else _inexact(code)(x)
         numbers.append(x)
-        inferred = lib.tt_promote(inferred, code)
+        inferred = promoted(lib.tt_promote(inferred, code), "tensor").code
     return numbers, inferred
 
 

@@ -5,11 +5,13 @@ All of them are subscripts in another guise: ``reader`` and ``putter`` of index.
 
 from __future__ import annotations
 
+import operator
+
 from ..autograd.views import FLAG_VIEW, refresh
 from ..backends.cpu import error, lib
 from ..dtypes import ALL
 from ..tensor import Tensor, attempted, owned
-from .declare import both, function, ints, refuse, number, primitive, write_out
+from .declare import both, function, refuse, number, primitive, write_out
 from .index import ADD, FLAT, INDEX, KEEP, REPLACE, SELF, STRICT, adder, putter, reader
 from .shape import broadcast_shapes
 
@@ -304,6 +306,7 @@ def nonzero_static(input, *, size, fill_value=-1, out=None):
     Raises:
         RuntimeError: ``size`` is negative
     """
+    size = operator.index(size)
     if size < 0:
         raise RuntimeError(f"nonzero_static: 'size' must be a non-negative integer, got {size}")
     rows = nonzero(input)
@@ -330,7 +333,9 @@ def unravel_index(indices, shape):
     if not isinstance(indices, Tensor) or indices.dtype.kind != lib.TT_KIND_INT:
         given = indices.dtype if isinstance(indices, Tensor) else type(indices).__name__
         raise TypeError(f"unravel_index(): expected 'indices' to be integer dtype, but got {given}")
-    shape = ints((shape,))
+    shape = (shape,) if isinstance(shape, int) else shape
+    if not isinstance(shape, (tuple, list)) or not all(isinstance(n, int) for n in shape):
+        raise TypeError(f"unravel_index(): expected 'shape' to be int or sequence of ints, but got {shape!r}")
     if any(n < 0 for n in shape):
         raise ValueError(f"unravel_index(): 'shape' cannot have negative values, but got {shape}")
     found, indices = [], indices.long()

@@ -97,6 +97,8 @@ def _check(input: Tensor, grid: Tensor, mode: str, padding_mode: str) -> int:
     for name, t in (("input", input), ("grid", grid)):
         if not isinstance(t, Tensor):
             raise TypeError(f"grid_sample(): argument '{name}' must be Tensor, not {type(t).__name__}")
+        if not t._h.ndim:
+            raise IndexError(f"grid_sample: Dimension out of range: {name} has no dimensions")
     dims = input._h.ndim - 2
     if dims not in (2, 3) or grid._h.ndim != dims + 2:
         raise RuntimeError(
@@ -227,12 +229,12 @@ def affine_grid(theta, size, align_corners=None):
         raise TypeError(f"affine_grid(): argument 'theta' must be Tensor, not {type(theta).__name__}")
     if not theta.is_floating_point():
         raise ValueError(f"affine_grid: Expected theta to have floating point type, but got {theta.dtype.name}")
-    size = tuple([n.__index__() for n in size])
     dims = len(size) - 2
     if dims not in (2, 3):
         raise NotImplementedError(
             f"affine_grid: only supports 4D and 5D sizes, for 2D and 3D affine transforms. Got size {size}"
         )
+    size = tuple([n.__index__() for n in size])
     if tuple(theta.shape[1:]) != (dims, dims + 1) or theta._h.ndim != 3:
         raise ValueError(
             f"affine_grid: Expected a batch of affine matrices of shape Nx{dims}x{dims + 1} for size {size}. Got "

@@ -7,6 +7,7 @@ One linear kernel does all modes: along each dimension, sums of neighbours with 
 from __future__ import annotations
 
 import math
+import numbers
 import warnings
 
 from ..backends.cpu import lib
@@ -98,10 +99,14 @@ def _sizes(input: Tensor, size, scale_factor, recompute: bool) -> tuple[tuple[in
     given = _per_dim("scale_factor", scale_factor, len(shape))
     if any(isinstance(f, (str, bytes)) for f in given):
         raise TypeError("interpolate(): argument 'scale_factor' must be float or Sequence of floats, not str")
+    if not recompute and not all(isinstance(f, numbers.Number) for f in given):
+        raise TypeError("interpolate(): argument 'scale_factor' must be float or Sequence of floats")
     factors = [float(f) for f in given]
     if not all(map(math.isfinite, factors)):
         raise RuntimeError(f"interpolate: scale_factor must be finite, but got {factors}")
     sizes = tuple([math.floor(n * f) for n, f in zip(shape, factors)])
+    if any(abs(n) >> 63 for n in sizes):
+        raise RuntimeError(f"interpolate: value cannot be converted to type int64_t without overflow: {sizes}")
     return sizes, [0.0] * len(shape) if recompute else factors
 
 

@@ -63,7 +63,7 @@ def linear(input, weight, bias=None):
             return _vector_weight(input, weight, bias)
         return _linear(input, weight, bias)
     except Exception as exc:
-        if isinstance(bias, Tensor) and bias.shape == (1,) != weight.shape[:1]:
+        if isinstance(bias, Tensor) and isinstance(weight, Tensor) and bias.shape == (1,) != weight.shape[:1]:
             return linear(input, weight, bias.expand(weight.shape[0]))
         if isinstance(bias, Tensor) and bias._h.ndim > 1:
             out = linear(input, weight)

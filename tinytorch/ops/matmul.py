@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ..backends import blas
 from ..backends.cpu import lib
+from ..dtypes import bool as _bool
 from ..tensor import FUNCTIONS, Tensor, attempted
 from .declare import alias, attach, both, c_op, computed, refuse, write_out
 
@@ -105,6 +106,8 @@ def matmul(input, other, *, out=None):
         return _matmul(input, other) if out is None else write_out("matmul", _matmul(input, other), out, True)
     except Exception as exc:
         refuse(exc)
+        if input.dtype is _bool and input._h.ndim and other._h.ndim > 2:
+            raise NotImplementedError("matmul: stacks of matrices are not implemented for 'bool'") from None
         raise
 
 

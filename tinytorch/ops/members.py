@@ -1,9 +1,10 @@
-"""Members of Tensor that say what no tensor here is, and those that other libraries' dtypes would be needed for."""
+"""Members of Tensor that say what no tensor here is, and how its dimensions lie in memory."""
 
 from __future__ import annotations
 
+from ..layouts import memory_format
 from ..tensor import Tensor
-from .declare import both, method
+from .declare import method
 
 
 def _never(what: str) -> property:
@@ -27,20 +28,25 @@ for _name, _what in (
 
 
 @method(kind="query")
-def dim_order(self) -> tuple[int, ...]:
+def dim_order(self, *, ambiguity_check=False) -> tuple[int, ...]:
     """The dimensions from the one with the largest stride to the one with the least. Follows
-    ``torch.Tensor.dim_order``, of which ``ambiguity_check`` is not there."""
-    strides = self.stride()
-    return tuple(sorted(range(self.ndim), key=lambda d: (-strides[d], d)))
+    ``torch.Tensor.dim_order``.
 
-
-@method(kind="query")
-def chalf(self, memory_format=None):
-    """NotImplementedError: there is no complex number of two float16. PyTorch's is ``torch.Tensor.chalf``."""
-    raise NotImplementedError("chalf: complex32 is not implemented; the least complex dtype is complex64: cfloat()")
-
-
-@both(kind="query")
-def hash_tensor(input, dim=None, *, keepdim=False, mode: int = 0):
-    """NotImplementedError: the hash would be of the dtype uint64. PyTorch's is ``torch.hash_tensor``."""
-    raise NotImplementedError("hash_tensor: uint64, the dtype of its results, is not implemented")
+    Args:
+        ambiguity_check: True: sizes of 1 and equal strides, which leave the order open, are an error; a list of memory
+            formats: sizes of 1 are not, where the tensor is in exactly one of these
+    Raises:
+        RuntimeError: the order is open, and it was to be checked
+    """
+    formats = ambiguity_check if isinstance(ambiguity_check, list) else []
+    if not isinstance(ambiguity_check, (bool, list)) or not all(isinstance(f, memory_format) for f in formats):
+        raise TypeError("dim_order(): argument 'ambiguity_check' must be a bool or a list of memory formats")
+    shape, strides = self.shape, self.stride()
+    is_open = len(set(strides)) < len(strides)
+    is_open = is_open or (1 in shape and sum(map(self.is_contiguous, formats)) != 1)
+    if ambiguity_check is not False and is_open:
+        raise RuntimeError(
+            f"dim_order: sizes {list(shape)} and strides {list(strides)} leave the order open"
+            + (", and are in none or several of the formats given" if formats else "")
+        )
+    return tuple(sorted(range(self.ndim), key=lambda d: (-strides[d], -shape[d], d)))

@@ -7,12 +7,13 @@ m(d) (Ba, Kiros and Hinton 2016, arXiv:1607.06450; Zhang and Sennrich 2019, arXi
 from __future__ import annotations
 
 from ..backends.cpu import error, ffi, lib
-from ..dtypes import ALL, finfo, float32
+from ..dtypes import ALL, bfloat16, finfo, float16, float32
 from ..tensor import Tensor, attempted, gives_tensors
 from .convert import in_dtype
 from .declare import function, primitive, refuse
 
 NULL = ffi.NULL
+_HALVES, _FLOAT32 = (float16.code, bfloat16.code), float32.code
 
 
 def _formula(g, input, weight, bias_shape, dims, eps, rms, edges):
@@ -77,6 +78,12 @@ _layer_norm = _declare("layer_norm", "NativeLayerNormBackward0")
 _rms_norm = _declare("rms_norm", "FusedRmsNormBackward0")
 
 
+def _of_halves_by_floats(input: Tensor, *parameters) -> bool:
+    """Is the input of a half type and are the parameters float32, as in a model under autocast? Then the work is done
+    in float32, and the result is of the half type."""
+    return input._h.dtype in _HALVES and any(p is not None and p._h.dtype == _FLOAT32 for p in parameters)
+
+
 def _check_shape(op, input: Tensor, normalized_shape) -> int:
     shape = tuple(normalized_shape)
     n = len(shape)
@@ -85,6 +92,10 @@ def _check_shape(op, input: Tensor, normalized_shape) -> int:
             f"{op}: Expected normalized_shape to be at least 1-dimensional, i.e., containing at least "
             "one element, but got normalized_shape = []"
         )
+    if op == "rms_norm" and input._h.ndim < n:
+        if isinstance(normalized_shape, Tensor):
+            raise TypeError("rms_norm(): argument 'normalized_shape' must be tuple of ints, not Tensor")
+        raise ValueError(f"rms_norm: Input tensor must have at least {n} dimensions, but got {input._h.ndim}")
     if tuple(input.shape[max(input._h.ndim - n, 0) :]) != shape:
         raise RuntimeError(
             f"{op}: Given normalized_shape={list(shape)}, expected input with shape "
@@ -111,6 +122,8 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn
     """
     try:
         dims = _check_shape("layer_norm", input, normalized_shape)
+        if _of_halves_by_floats(input, weight, bias):
+            return _layer_norm(input.float(), weight, bias, dims, eps, False)[0].to(input.dtype)
         return _layer_norm(input, weight, bias, dims, eps, False)[0]
     except Exception as exc:
         refuse(exc)
@@ -131,17 +144,16 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     Raises:
         RuntimeError: the last sizes are others
     """
-    if not input._h.ndim:
+    if not input._h.ndim and not isinstance(normalized_shape, Tensor):
         raise ValueError("rms_norm: Input tensor must have at least 1 dimensions, but got 0")
     dims = _check_shape("rms_norm", input, normalized_shape)
     if input.is_complex():
         return _complex_rms_norm(input, weight, dims, eps)
     if eps is None:
         eps = finfo(input.dtype if input._h.dtype == lib.TT_F64 else float32).eps
-    if input.is_complex():
-        last = tuple(range(-len(normalized_shape), 0))
-        scaled = input * (input.pow(2).mean(last, keepdim=True) + eps).rsqrt()
-        return scaled if weight is None else scaled * weight
+    if weight is not None and weight._h.dtype != input._h.dtype:
+        wide = input.float() if input._h.dtype in _HALVES else input
+        return (_rms_norm(wide, None, None, dims, eps, True)[0] * weight).to(input.dtype)
     return _rms_norm(input, weight, None, dims, eps, True)[0]
 
 
@@ -188,7 +200,14 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabl
     size = shape[1] // num_groups
     for s in shape[2:]:
         size *= s
+    dtype = input.dtype
+    if _of_halves_by_floats(input, weight, bias):
+        input = input.float()
+    for name, t in (("weight", weight), ("bias", bias)):
+        if t is not None and t.dtype is not input.dtype:
+            raise RuntimeError(f"group_norm: expected {name} of dtype {dtype.name} or float32, got {t.dtype.name}")
     out = layer_norm(input.reshape(shape[0] * num_groups, size), (size,), None, None, eps).reshape(shape)
     channels = [shape[1]] + [1] * (len(shape) - 2)
     out = out if weight is None else out * weight.reshape(channels)
-    return out if bias is None else out + bias.reshape(channels)
+    out = out if bias is None else out + bias.reshape(channels)
+    return out.to(dtype)

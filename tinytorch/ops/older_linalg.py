@@ -142,6 +142,8 @@ def nuclear_norm(input, dim=(-2, -1), keepdim=False, *, out=None):
     """
     if isinstance(dim, bool):  # nuclear_norm(input, keepdim)
         dim, keepdim = (-2, -1), dim
+    elif isinstance(dim, int):  # both
+        dim = (dim, dim)
     return matrix_norm(input, "nuc", dim, keepdim, out=out)
 
 

@@ -145,9 +145,12 @@ def _regular(op: str, input: Tensor, dims: int, kernel_size, stride, padding, di
 def _adaptive(op: str, input: Tensor, dims: int, output_size):
     """The spec of windows that share the input out."""
     several = isinstance(output_size, (tuple, list) if dims == 1 else Iterable)
-    given = tuple([n if n is None else operator.index(n) for n in (output_size if several else (output_size,) * dims)])
+    given = tuple(output_size) if several else (output_size,) * dims
     if dims > 1 and several and len(given) >= input._h.ndim:
         raise ValueError(f"{op}: Input dimension should be at least {len(given) + 1}")
+    if given and type(given[0]) is bool:  # PyTorch's parser looks for it at the first place
+        raise TypeError(f"{op}(): argument 'output_size' must be tuple of ints, not bool")
+    given = tuple([n if n is None else operator.index(n) for n in given])
     if len(given) != dims:
         raise RuntimeError(f"{op}: output_size must be {dims} numbers, but got {len(given)}")
     sizes = spatial(op, input, dims)

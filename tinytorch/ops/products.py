@@ -9,8 +9,23 @@ from .declare import both, function, primitive, publish, write_out
 from .matmul import mm_kernel, want
 
 
-def _dims(t, dims):
-    return [t._dim(d) for d in ([dims] if isinstance(dims, int) else dims)]
+def _pairs(a, b, first, second) -> list[tuple[int, int]]:
+    """The dimensions of ``a`` and ``b`` that are summed over together."""
+    for dims in (first, second):
+        if not isinstance(dims, (tuple, list)):
+            raise TypeError(f"tensordot(): argument 'dims' must be a pair of tuples of ints, not {type(dims).__name__}")
+    if len(first) != len(second):
+        raise RuntimeError("tensordot: both dimension lists should have same length")
+    found = []
+    for x, y in zip(first, second):
+        x, y = a._dim(x), b._dim(y)
+        found.append((x, y))
+        if a.shape[x] != b.shape[y] and 1 not in (a.shape[x], b.shape[y]):
+            raise RuntimeError(
+                f"tensordot: contracted dimensions need to match, but first has size {a.shape[x]} in "
+                f"dim {x} and second has size {b.shape[y]} in dim {y}"
+            )
+    return found
 
 
 @function
@@ -36,26 +51,20 @@ def tensordot(a, b, dims=2, out=None):
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
         if dims > min(a._h.ndim, b._h.ndim):
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
-        over_a, over_b = list(range(a._h.ndim - dims, a._h.ndim)), list(range(dims))
+        first, second = list(range(a._h.ndim - dims, a._h.ndim)), list(range(dims))
     else:
         if not isinstance(dims, (tuple, list)):
             raise RuntimeError(f"tensordot expects dims to be int or a pair of lists of ints, but got dims={dims}")
         first, second = dims
-        over_a, over_b = _dims(a, first), _dims(b, second)
-        for over in (over_a, over_b):
-            if len(set(over)) != len(over):
-                raise RuntimeError(f"tensordot: a dim appears multiple times in the list of dims {over}")
-    if len(over_a) != len(over_b):
-        raise RuntimeError("tensordot: both dimension lists should have same length")
-    for x, y in zip(over_a, over_b):
+    pairs = _pairs(a, b, first, second)
+    over_a, over_b = [x for x, _ in pairs], [y for _, y in pairs]
+    for over in (over_a, over_b):
+        if len(set(over)) != len(over):
+            raise RuntimeError(f"tensordot: a dim appears multiple times in the list of dims {over}")
+    for x, y in pairs:
         if 1 in (a.shape[x], b.shape[y]):  # a size of 1 is broadcast: the other tensor is summed
             a = a if a.shape[x] == 1 else a.sum(x, keepdim=True, dtype=a.dtype)
             b = b if b.shape[y] == 1 else b.sum(y, keepdim=True, dtype=b.dtype)
-        elif a.shape[x] != b.shape[y]:
-            raise RuntimeError(
-                f"tensordot: contracted dimensions need to match, but first has size {a.shape[x]} in "
-                f"dim {x} and second has size {b.shape[y]} in dim {y}"
-            )
     keep_a = [d for d in range(a._h.ndim) if d not in over_a]
     keep_b = [d for d in range(b._h.ndim) if d not in over_b]
     k = 1

@@ -261,17 +261,11 @@ def _laid_out_part(g, layout, size, stride, start):
     return g.as_strided(size, stride, g.storage_offset() + start)
 
 
-def _same_dtype(op, input, src):
-    if input._h.dtype != src._h.dtype:
-        raise RuntimeError(f"{op}: expected src to have self's dtype {input.dtype!r}, got {src.dtype!r}")
-
-
 @both(pure=False)
 def as_strided_scatter(input, src, size, stride, storage_offset=None):
     """A copy of ``input``, with its strides, and in it ``src`` in place of ``input.as_strided(size, stride,
     storage_offset)``; where that shows an element several times, src's values for it add up. Follows
     ``torch.as_strided_scatter``."""
-    _same_dtype("as_strided_scatter", input, src)
     size, stride = ints((size,)), ints((stride,))
     if len(size) != len(stride):
         raise RuntimeError(
@@ -279,7 +273,7 @@ def as_strided_scatter(input, src, size, stride, storage_offset=None):
         )
     offset = lib.tt_offset(input._h)
     start = 0 if storage_offset is None else operator.index(storage_offset) - offset
-    return _strided_scatter(input, src, (tuple(input.shape), input.stride()), size, stride, start)
+    return _strided_scatter(input, src.to(input.dtype), (tuple(input.shape), input.stride()), size, stride, start)
 
 
 def _diagonal_scatter(input, src, offset, dim1, dim2):
@@ -292,30 +286,27 @@ def _diagonal_scatter(input, src, offset, dim1, dim2):
 @both
 def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
     """A copy of ``input`` with ``src`` on a diagonal."""
-    _same_dtype("diagonal_scatter", input, src)
     a, b = input._dim(dim1), input._dim(dim2)
     if a == b:
         raise RuntimeError(f"diagonal_scatter: diagonal dimensions cannot be identical {dim1}, {dim2}")
-    return _diagonal_scatter(input, src, offset, a, b)
+    return _diagonal_scatter(input, src.to(input.dtype), offset, a, b)
 
 
 @both
 def select_scatter(input, src, dim, index):
     """A copy of ``input`` with ``src`` as entry ``index`` along ``dim``."""
     input.select(dim, index)  # raises where there is no such entry
-    _same_dtype("select_scatter", input, src)
-    return view_scatter(input, src, (KEEP, input._dim(dim), 0, 0, AT, index, 0, 0))
+    return view_scatter(input, src.to(input.dtype), (KEEP, input._dim(dim), 0, 0, AT, index, 0, 0))
 
 
 @both
 def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
     """A copy of ``input`` with ``src`` in place of a slice along ``dim``."""
-    _same_dtype("slice_scatter", input, src)
     if step <= 0:
         raise RuntimeError(f"slice_scatter: step must be positive, got {step}")
     start, end = (None if e is None else operator.index(e) for e in (start, end))
     ends = [LEFT_OUT if e is None else min(max(e, LEFT_OUT + 1), -1 - LEFT_OUT) for e in (start, end)]
-    return view_scatter(input, src, (KEEP, input._dim(dim), 0, 0, SLICE, *ends, step))
+    return view_scatter(input, src.to(input.dtype), (KEEP, input._dim(dim), 0, 0, SLICE, *ends, step))
 
 
 # Repetition.

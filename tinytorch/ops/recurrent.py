@@ -160,37 +160,50 @@ def _backward(steps: Steps, g, g_c, w, h0, c0, y, c, gates, edges):
     )
 
 
-def _lstm_formula(g_y, g_c, x, w, b, h0, c0, how, edges):
-    inputs = x, w, b, h0, c0 = _apart(x, w, b, h0, c0)
-    return _derived(_composed(how, x, w, b, h0, c0), (g_y, g_c), inputs, edges)
+# What the inputs contribute, x, is as large as the gates, and only second derivatives ask for it. So they compute it
+# anew, from what it was made of: `made_of`, `w_ih` and `b_ih` get their gradients through x.
+
+
+def _contributed(made_of, w_ih, b_ih, dtype):
+    return linear(*(t if t is None else in_dtype(t, dtype) for t in (made_of, w_ih, b_ih)))
+
+
+def _lstm_formula(g_y, g_c, w, b, h0, c0, made_of, w_ih, b_ih, how, edges):
+    inputs = x, w, b, h0, c0 = _apart(_contributed(made_of, w_ih, b_ih, w.dtype), w, b, h0, c0)
+    return *_derived(_composed(how, x, w, b, h0, c0), (g_y, g_c), inputs, edges[:5]), None, None, None
 
 
 def _lstm_first_order(g_y, g_c, w, h0, c0, how, y, c, gates, edges):
-    return _backward(how, g_y, g_c, w, h0, c0, y, c, gates, edges)
+    return *_backward(how, g_y, g_c, w, h0, c0, y, c, gates, edges), None, None, None
 
 
 @primitive(
     outputs=("y", "c"),
     extra=("gates",),
-    inputs=("x", "w", "b", "h0", "c0"),
+    inputs=("x", "w", "b", "h0", "c0", "made_of", "w_ih", "b_ih"),
     vjp=_lstm_formula,
     first_order=_lstm_first_order,
 )
-def _lstm_layer(x, w, b, h0, c0, how):
+def _lstm_layer(x, w, b, h0, c0, made_of, w_ih, b_ih, how):
     return _forward(how, x, w, b, h0, c0)
 
 
-def _rnn_formula(g, x, w, b, h0, how, edges):
-    inputs = x, w, b, h0 = _apart(x, w, b, h0)
-    return _derived(_composed(how, x, w, b, h0, None)[:1], (g,), inputs, edges)
+def _rnn_formula(g, w, b, h0, made_of, w_ih, b_ih, how, edges):
+    inputs = x, w, b, h0 = _apart(_contributed(made_of, w_ih, b_ih, w.dtype), w, b, h0)
+    return *_derived(_composed(how, x, w, b, h0, None)[:1], (g,), inputs, edges[:4]), None, None, None
 
 
 def _rnn_first_order(g, w, h0, how, out, gates, edges):
-    return _backward(how, g, None, w, h0, None, out, None, gates, (*edges, None))[:4]
+    return *_backward(how, g, None, w, h0, None, out, None, gates, edges)[:4], None, None, None
 
 
-@primitive(extra=("gates",), inputs=("x", "w", "b", "h0"), vjp=_rnn_formula, first_order=_rnn_first_order)
-def _rnn_layer(x, w, b, h0, how):
+@primitive(
+    extra=("gates",),
+    inputs=("x", "w", "b", "h0", "made_of", "w_ih", "b_ih"),
+    vjp=_rnn_formula,
+    first_order=_rnn_first_order,
+)
+def _rnn_layer(x, w, b, h0, made_of, w_ih, b_ih, how):
     y, _, gates = _forward(how, x, w, b, h0, None)
     return y, gates
 
@@ -201,15 +214,16 @@ def _layer(steps: Steps, x, h0, c0, w_ih, w_hh, b_ih=None, b_hh=None, projection
         b_hh = zeros(w_hh.shape[0], dtype=w_hh.dtype, device=w_hh.device)
     elif steps.kind != "gru":  # it does not matter which product they are added to
         b_ih, b_hh = None, b_ih + b_hh
-    x = linear(x, w_ih, b_ih)
+    made_of = x, w_ih, b_ih
+    x = linear(*made_of)
     if projection is not None or not FLOATING[x._h.dtype]:
         return _composed(steps, x, w_hh, b_hh, h0, c0, projection)
     dtype, wide = x.dtype, ALL[x.dtype.compute]
     x, w, b, h0, c0 = (t if t is None else in_dtype(t, wide) for t in (x, w_hh, b_hh, h0, c0))
     if steps.kind == "lstm":
-        y, c, _ = _lstm_layer(x, w, b, h0, c0, steps)
+        y, c, _ = _lstm_layer(x, w, b, h0, c0, *made_of, steps)
         return in_dtype(y, dtype), in_dtype(c, dtype)
-    return in_dtype(_rnn_layer(x, w, b, h0, steps)[0], dtype), None
+    return in_dtype(_rnn_layer(x, w, b, h0, *made_of, steps)[0], dtype), None
 
 
 def _last(states, steps: Steps, batch: int):
@@ -231,7 +245,7 @@ def _network(kind: str, x, sizes, hx, params, biases: bool, layers: int, p: floa
         )
     for h in hx:
         if h._h.ndim != 3 or h.shape[0] != layers * directions:
-            raise RuntimeError(
+            raise (RuntimeError if h._h.ndim else IndexError)(
                 f"{kind}: expected first states of shape ({layers * directions}, N, H), got {tuple(h.shape)}"
             )
     batch = sizes[0] if sizes else hx[0].shape[1]
@@ -261,11 +275,22 @@ def _check(kind: str, input, states, params) -> None:
             raise NotImplementedError(f"{kind}: not implemented for '{x.dtype.name}'")
 
 
-def _padded(kind, input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
+def _states(kind: str, hx) -> tuple:
+    """h, or h and c."""
     states = tuple(hx) if kind == "lstm" else (hx,)
+    if kind == "lstm" and len(states) != 2:
+        raise RuntimeError(f"lstm expects two hidden states, got {len(states)}")
+    return states
+
+
+def _padded(kind, input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
+    states = _states(kind, hx)
     _check(kind, input, states, params)
     if input._h.ndim != 3:
-        raise RuntimeError(f"{kind}: expected an input of 3 dimensions, got {input._h.ndim}")
+        beyond = kind == "lstm" and input._h.ndim < 3 or batch_first and input._h.ndim < 2
+        raise (IndexError if beyond else RuntimeError)(
+            f"{kind}: expected an input of 3 dimensions, got {input._h.ndim}"
+        )
     x = input.transpose(0, 1) if batch_first else input
     steps, batch, size = x.shape
     options = has_biases, num_layers, dropout, train, bidirectional
@@ -275,12 +300,13 @@ def _padded(kind, input, hx, params, has_biases, num_layers, dropout, train, bid
 
 
 def _packed(kind, data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional):
-    states = tuple(hx) if kind == "lstm" else (hx,)
+    states = _states(kind, hx)
     _check(kind, data, states, params)
     if not isinstance(batch_sizes, Tensor):
         raise TypeError(f"{kind}(): argument 'batch_sizes' must be Tensor, not {type(batch_sizes).__name__}")
     if batch_sizes.dtype is not int64 or batch_sizes._h.ndim != 1:
-        raise RuntimeError(f"{kind}: expected batch_sizes as a vector of int64, got {batch_sizes!r}")
+        kind_of_error = RuntimeError if batch_sizes._h.ndim else IndexError
+        raise kind_of_error(f"{kind}: expected batch_sizes as a vector of int64, got {batch_sizes!r}")
     options = has_biases, num_layers, dropout, train, bidirectional
     out, last = _network(kind, data, tuple(batch_sizes.tolist()), states, params, *options)
     return out, *last
@@ -345,9 +371,11 @@ rnn_tanh, rnn_relu, lstm, gru = (_declare(kind) for kind in KINDS)
 def _cell(kind: str, input, states, w_ih, w_hh, b_ih, b_hh):
     _check(f"{kind}_cell", input, states, (w_ih, w_hh))
     name, gates, hidden = f"{kind}_cell", GATES[kind], states[0].shape[-1]
-    for w in (w_ih, w_hh):
-        if w._h.ndim < 2:
-            raise IndexError(f"{name}: Dimension out of range: weights are matrices, got shape {tuple(w.shape)}")
+    if tuple(w_ih.shape[1:]) == () and tuple(w_ih.shape) not in ((), (gates * hidden,)):
+        raise RuntimeError(f"{name}: weight_ih first dim must be {gates} * {hidden}, but got {w_ih.shape[0]}")
+    for what, t in (("input", input), ("state", states[0]), ("weight_ih", w_ih), ("weight_hh", w_hh)):
+        if t._h.ndim < 2:
+            raise IndexError(f"{name}: Dimension out of range: {what} is a matrix, got shape {tuple(t.shape)}")
     if tuple(w_ih.shape) != (gates * hidden, input.shape[-1]) or tuple(w_hh.shape) != (gates * hidden, hidden):
         raise RuntimeError(
             f"{name}: input {tuple(input.shape)} and state {tuple(states[0].shape)} do not match weights "

@@ -351,7 +351,12 @@ def _index_reduced(op, input, dim, index, source, reduce, include_self):
     dim = input._dim(dim)
     shape = [1] * source._h.ndim
     shape[dim] = index._h.numel
-    return _reduced(op, input, dim, index.reshape(shape).expand(source.shape), source, reduce, include_self)
+    try:
+        return _reduced(op, input, dim, index.reshape(shape).expand(source.shape), source, reduce, include_self)
+    except RuntimeError as exc:
+        if "is out of bounds for dimension" in str(exc):
+            raise IndexError(str(exc)) from None
+        raise
 
 
 @both

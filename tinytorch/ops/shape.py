@@ -194,17 +194,7 @@ def ravel(input):
     return _reshape(input.contiguous(), (-1,))
 
 
-@both
-def unflatten(input, dim, sizes):
-    """Dimension ``dim`` as several of ``sizes``, one of which may be -1.
-
-    Args:
-        sizes: the sizes, one of which may be -1
-    Returns:
-        A view with ``sizes`` in place of dimension ``dim``.
-    Raises:
-        RuntimeError: the sizes' product is not that of ``dim``
-    """
+def _unflatten(input, dim, sizes):
     if not sizes or not input._h.ndim:
         raise RuntimeError("unflatten: sizes must be non-empty, and the input at least 1-dimensional")
     if not isinstance(sizes, (tuple, list)):
@@ -221,6 +211,34 @@ def unflatten(input, dim, sizes):
             f"({shape[dim]}) in the input tensor"
         )
     return _reshape(input, (*shape[:dim], *sizes, *shape[dim + 1 :]))
+
+
+@method
+def unflatten(self, dim, sizes):
+    """Dimension ``dim`` as several of ``sizes``, one of which may be -1. Follows ``torch.Tensor.unflatten``.
+
+    Args:
+        sizes: the sizes, one of which may be -1
+    Returns:
+        A view with ``sizes`` in place of dimension ``dim``.
+    Raises:
+        RuntimeError: the sizes' product is not that of ``dim``
+    """
+    return _unflatten(self, dim, sizes)
+
+
+@function
+def unflatten(input, dim, sizes):  # noqa: F811
+    """Dimension ``dim`` as several of ``sizes``, one of which may be -1.
+
+    Args:
+        sizes: the sizes, one of which may be -1
+    Returns:
+        A view with ``sizes`` in place of dimension ``dim``.
+    Raises:
+        RuntimeError: the sizes' product is not that of ``dim``
+    """
+    return _unflatten(input, dim, sizes)
 
 
 @primitive(view=True, title="ExpandBackward0", input=lambda g, input_shape: g.sum_to_size(input_shape))
@@ -282,9 +300,15 @@ def expand_as(input, other):
     return input.expand(other.shape)
 
 
-@both
-def broadcast_to(input, size):
-    """``input.expand(shape)``.
+@method
+def broadcast_to(self, size):
+    """``self.expand(size)``, where ``size`` may be a number. Follows ``torch.Tensor.broadcast_to``."""
+    return self.expand(ints((size,)))
+
+
+@function
+def broadcast_to(input, size):  # noqa: F811
+    """``input.expand(size)``.
 
     Args:
         size: the sizes

@@ -186,7 +186,7 @@ def kaiser_window(
 
 
 def _check(op: str, M, dtype, layout) -> int:
-    if (isinstance(M, (int, float)) or (isinstance(M, Tensor) and M.ndim == 0)) and M < 0:
+    if (isinstance(M, (int, float)) or (isinstance(M, Tensor) and M.numel() == 1)) and M < 0:
         raise ValueError(f"{op} requires non-negative window length, got M={M}")
     M = _length(op, M)
     if layout is not None and layout is not strided:

@@ -238,8 +238,9 @@ def tensorsolve(A, B, dims=None, *, out=None):
         RuntimeError: the numbers of elements do not match, or the matrix is singular
     """
     if dims is not None:
-        dims = tuple(dims) if isinstance(dims, (tuple, list)) else (dims,)
-        A = A.movedim(dims, tuple(range(A.ndim - len(dims), A.ndim)))
+        if not isinstance(dims, (tuple, list)):
+            raise TypeError(f"linalg.tensorsolve(): argument 'dims' must be tuple of ints, not {type(dims).__name__}")
+        A = A.movedim(tuple(dims), tuple(range(A.ndim - len(dims), A.ndim)))
     shape = tuple(A.shape[B.ndim :])
     if _numel(shape) != _numel(B.shape):
         raise RuntimeError(

@@ -191,6 +191,8 @@ def div_into(input, other, *, rounding_mode=None):
 
 def _product(s: SparseTensor, dense: Tensor) -> Tensor:
     """A sparse matrix times a dense matrix."""
+    if s.ndim < 2 or dense.ndim < 2:
+        raise IndexError(f"mm: Dimension out of range: expected matrices, got {s.ndim}D and {dense.ndim}D tensors")
     if s.ndim != 2 or dense.ndim != 2 or s._entries.ndim > 1:
         raise RuntimeError(f"mm: expected matrices, got {s.ndim}D and {dense.ndim}D tensors")
     if s.shape[1] != dense.shape[0]:
@@ -274,6 +276,8 @@ def mv(input, vec, *, out=None):
 def matmul(input, other, *, out=None):
     if isinstance(input, SparseTensor) and not isinstance(other, SparseTensor) and other.ndim == 1:
         return mv(input, other, out=out)
+    if isinstance(other, SparseTensor) and not isinstance(input, SparseTensor) and input.ndim == 1:
+        return mv(transpose(_coo(other), 0, 1), input, out=out)
     return mm(input, other, out=out)
 
 

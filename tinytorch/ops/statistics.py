@@ -209,6 +209,8 @@ def vector_norm(input, p, dim, keepdim, dtype, op="norm"):
     """The p-norm of the elements over ``dim``."""
     if not input.dtype.is_differentiable:
         raise RuntimeError(f"{op}: Expected a floating point or complex tensor as input. Got {input.dtype.name}")
+    if isinstance(p, (str, bytes)):
+        raise TypeError(f"{op}(): argument 'ord' must be Number, not {type(p).__name__}")
     p = float(p)
     if input.is_complex():
         input, dtype = input.abs(), None if dtype is None else dtype.to_real()

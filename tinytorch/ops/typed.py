@@ -4,7 +4,7 @@ and ``isinstance`` knows these; the class of all tensors is Tensor."""
 from __future__ import annotations
 
 from ..devices import CPU
-from ..dtypes import COMPLEX, dtype, set_default_dtype
+from ..dtypes import COMPLEX, NEWER, dtype, set_default_dtype
 from ..tensor import Tensor
 from .convert import TYPE_NAMES
 from .ranges import made_of
@@ -35,7 +35,7 @@ TYPES = {
         },
     )
     for name, d in TYPE_NAMES.items()
-    if not COMPLEX[d.code]
+    if not COMPLEX[d.code] and d not in NEWER
 }
 
 

@@ -1,6 +1,6 @@
 """Blocks of images as columns, and back: two kernels, each the other's derivative (kernels/api/conv.h).
 
-``walk`` is sizes of a block, dilations, paddings and strides, two of each.
+``geometry`` is sizes of a block, dilations, paddings and strides, two of each.
 """
 
 from __future__ import annotations
@@ -18,21 +18,24 @@ def _result(op, made):
     return made
 
 
-@primitive(name="im2col", title="Im2ColBackward0", input=lambda g, input_shape, walk: _fold(g, input_shape[2:], walk))
-def _unfold(input, walk):
-    return _result("unfold", attempted.tt_unfold(input._h, walk))
+@primitive(
+    name="im2col", title="Im2ColBackward0", input=lambda g, input_shape, geometry: _fold(g, input_shape[2:], geometry)
+)
+def _unfold(input, geometry):
+    return _result("unfold", attempted.tt_unfold(input._h, geometry))
 
 
-@primitive(name="col2im", title="Col2ImBackward0", input=lambda g, walk: _unfold(g, walk))
-def _fold(input, size, walk):
-    return _result("fold", attempted.tt_fold(input._h, size, walk))
+@primitive(name="col2im", title="Col2ImBackward0", input=lambda g, geometry: _unfold(g, geometry))
+def _fold(input, size, geometry):
+    return _result("fold", attempted.tt_fold(input._h, size, geometry))
 
 
 def _pair(op: str, name: str, value) -> tuple[int, int]:
     """A number for both dimensions, or one of each, in anything that can be walked."""
     values = tuple(value) if isinstance(value, Iterable) else (value, value)
     for k, v in enumerate(values):
-        if isinstance(v, (str, bytes)) or not hasattr(v, "__index__"):
+        flag = k == 0 and type(v).__name__ in ("bool", "bool_")  # PyTorch's parser looks for it at the first place
+        if flag or isinstance(v, (str, bytes)) or not hasattr(v, "__index__"):
             raise TypeError(
                 f"{op}(): argument '{name}' must be tuple of ints, but found element of type {type(v).__name__} at "
                 f"pos {k}"
@@ -43,7 +46,7 @@ def _pair(op: str, name: str, value) -> tuple[int, int]:
     return values
 
 
-def _walk(op: str, kernel_size, dilation, padding, stride) -> tuple[int, ...]:
+def _geometry(op: str, kernel_size, dilation, padding, stride) -> tuple[int, ...]:
     given = {"kernel_size": kernel_size, "dilation": dilation, "padding": padding, "stride": stride}
     pairs = {name: _pair(op, name, value) for name, value in given.items()}
     for name, (height, width) in pairs.items():
@@ -53,9 +56,12 @@ def _walk(op: str, kernel_size, dilation, padding, stride) -> tuple[int, ...]:
     return sum(pairs.values(), ())
 
 
-def _blocks(size, walk) -> list[int]:
+def _blocks(size, geometry) -> list[int]:
     """How many blocks there are along each dimension; below 1 where none fits."""
-    return [(n + 2 * walk[4 + d] - walk[2 + d] * (walk[d] - 1) - 1) // walk[6 + d] + 1 for d, n in enumerate(size)]
+    return [
+        (n + 2 * geometry[4 + d] - geometry[2 + d] * (geometry[d] - 1) - 1) // geometry[6 + d] + 1
+        for d, n in enumerate(size)
+    ]
 
 
 def _batched(op: str, input, n: int) -> bool:
@@ -63,7 +69,7 @@ def _batched(op: str, input, n: int) -> bool:
     if not isinstance(input, Tensor):
         raise TypeError(f"{op}(): argument 'input' must be Tensor, not {type(input).__name__}")
     shape = list(input.shape)
-    if n == 4 and len(shape) < 3:
+    if n == 4 and len(shape) < 3 and 0 not in shape[1:]:
         raise IndexError(f"unfold: Dimension out of range: expected a 3D or 4D (batch mode) tensor, but got: {shape}")
     if len(shape) not in (n - 1, n) or 0 in shape[len(shape) - n + 1 :]:
         raise RuntimeError(
@@ -89,18 +95,18 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
         IndexError: ``input`` has less than three dimensions
         NotImplementedError: integers
     """
-    walk = _walk("unfold", kernel_size, dilation, padding, stride)
+    geometry = _geometry("unfold", kernel_size, dilation, padding, stride)
     batched = _batched("unfold", input, 4)
     size = list(input.shape[-2:])
-    if min(_blocks(size, walk)) < 1:
+    if min(_blocks(size, geometry)) < 1:
         raise RuntimeError(
-            f"Given input with spatial size {tuple(size)}, kernel_size={walk[:2]}, dilation={walk[2:4]}, "
-            f"padding={walk[4:6]}, calculated shape of the array of sliding blocks as {tuple(_blocks(size, walk))}, "
-            "but its components must be at least one."
+            f"Given input with spatial size {tuple(size)}, kernel_size={geometry[:2]}, dilation={geometry[2:4]}, "
+            f"padding={geometry[4:6]}, calculated shape of the array of sliding blocks as "
+            f"{tuple(_blocks(size, geometry))}, but its components must be at least one."
         )
     if input.dtype.name.strip("u").startswith("int"):
         raise NotImplementedError(f"unfold: not implemented for '{input.dtype.name}'")
-    return _unfold(input, walk) if batched else _unfold(input.unsqueeze(0), walk).squeeze(0)
+    return _unfold(input, geometry) if batched else _unfold(input.unsqueeze(0), geometry).squeeze(0)
 
 
 def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
@@ -120,18 +126,18 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
         RuntimeError: the sizes do not fit
         NotImplementedError: integers
     """
-    batched, walk = _batched("fold", input, 3), _walk("fold", kernel_size, dilation, padding, stride)
+    batched, geometry = _batched("fold", input, 3), _geometry("fold", kernel_size, dilation, padding, stride)
     size, (rows, columns) = _pair("fold", "output_size", output_size), input.shape[-2:]
-    if rows % (walk[0] * walk[1]):
+    if rows % (geometry[0] * geometry[1]):
         raise RuntimeError(
             "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got "
-            f"input.size(1)={rows} and kernel_size={walk[:2]}."
+            f"input.size(1)={rows} and kernel_size={geometry[:2]}."
         )
-    height, width = _blocks(size, walk)
+    height, width = _blocks(size, geometry)
     if height * width != columns or min(size) < 1 or min(height, width) < 1:
         raise RuntimeError(
-            f"Given output_size={size}, kernel_size={walk[:2]}, dilation={walk[2:4]}, padding={walk[4:6]}, "
-            f"stride={walk[6:]}, expected size of input's dimension 2 to match the calculated number of sliding blocks "
-            f"{height} * {width} = {height * width}, but got input.size(2)={columns}."
+            f"Given output_size={size}, kernel_size={geometry[:2]}, dilation={geometry[2:4]}, padding={geometry[4:6]}, "
+            f"stride={geometry[6:]}, expected size of input's dimension 2 to match the calculated number of sliding "
+            f"blocks {height} * {width} = {height * width}, but got input.size(2)={columns}."
         )
-    return _fold(input, size, walk) if batched else _fold(input.unsqueeze(0), size, walk).squeeze(0)
+    return _fold(input, size, geometry) if batched else _fold(input.unsqueeze(0), size, geometry).squeeze(0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .optimizer import check_options, check_rate, check_ways, step_count, writer_number
+from .optimizer import betas_of, check_options, check_rate, check_ways, step_count, writer_number
 from .rule import ByRule, decay_of, lib
 
 
@@ -34,8 +34,7 @@ class NAdam(ByRule):
         check_options(
             [
                 (eps >= 0.0, "epsilon value", eps),
-                (0.0 <= betas[0] < 1.0, "beta parameter at index 0", betas[0]),
-                (0.0 <= betas[1] < 1.0, "beta parameter at index 1", betas[1]),
+                *betas_of(betas),
                 (weight_decay >= 0.0, "weight_decay value", weight_decay),
                 (momentum_decay >= 0.0, "momentum_decay value", momentum_decay),
             ]

@@ -377,6 +377,13 @@ def check_options(checks) -> None:
             raise ValueError(f"Invalid {what}: {value}")
 
 
+def betas_of(betas) -> list:
+    """The checks, for ``check_options``, of two rates of decay."""
+    if isinstance(betas, dict):
+        raise TypeError("betas must be a pair of numbers, not dict")
+    return [(0.0 <= betas[k] < 1.0, f"beta parameter at index {k}", betas[k]) for k in range(2)]
+
+
 def check_rate(lr) -> None:
     """A learning rate is a number or a tensor of one element, and not negative."""
     if isinstance(lr, Tensor) and lr.numel() != 1:
@@ -395,6 +402,7 @@ def check_ways(differentiable: bool, foreach: bool | None = None, fused: bool | 
 __all__ = [
     "NULL",
     "Optimizer",
+    "betas_of",
     "check_options",
     "check_rate",
     "check_ways",

@@ -6,7 +6,7 @@ import math
 
 from ..autograd.modes import no_grad
 from ..layouts import strided
-from .optimizer import Optimizer, check_options, check_rate, zeros_for
+from .optimizer import Optimizer, betas_of, check_options, check_rate, zeros_for
 
 
 class SparseAdam(Optimizer):
@@ -22,8 +22,7 @@ class SparseAdam(Optimizer):
             [
                 (lr > 0.0, "learning rate", lr),
                 (eps > 0.0, "epsilon value", eps),
-                (0.0 <= betas[0] < 1.0, "beta parameter at index 0", betas[0]),
-                (0.0 <= betas[1] < 1.0, "beta parameter at index 1", betas[1]),
+                *betas_of(betas),
             ]
         )
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})

@@ -145,7 +145,7 @@ _TABLE: list[tuple[Rule, str]] = [
         "slice_copy split_copy split_with_sizes_copy squeeze_copy t_copy transpose_copy unbind_copy unfold_copy "
         "unsqueeze_copy view_as_complex_copy view_as_real_copy view_copy "
         "flipud roll tril triu repeat tile repeat_interleave to cpu cuda type type_as float double half bfloat16 "
-        "cfloat cdouble int long short char byte bool tensor new_tensor pin_memory masked_select numpy tolist "
+        "chalf cfloat cdouble int long short char byte bool tensor new_tensor pin_memory masked_select numpy tolist "
         "pad pixel_shuffle pixel_unshuffle channel_shuffle "
         "diag diag_embed diagflat as_strided_scatter diagonal_scatter select_scatter slice_scatter "
         "masked_scatter block_diag one_hot glu complex "
@@ -188,8 +188,8 @@ COMPOSED = words("__invert__ backward dropout")
 
 # What only asks or sets something, and touches no elements (``item`` reads one).
 WITHOUT = words("""
-    as_subclass broadcast_shapes can_cast chalf col_indices crow_indices data_ptr dense_dim dim dim_order
-    element_size get_device get_rng_state hash_tensor indices initial_seed is_coalesced is_complex is_conj
+    as_subclass broadcast_shapes can_cast col_indices crow_indices data_ptr dense_dim dim dim_order
+    element_size get_device get_rng_state indices initial_seed is_coalesced is_complex is_conj
     is_contiguous is_floating_point is_inference is_neg is_nonzero is_pinned is_same_size is_set_to is_shared
     is_signed is_storage is_tensor item manual_seed ndimension nelement numel promote_types record_stream
     register_hook sparse_dim values register_post_accumulate_grad_hook requires_grad_ result_type retain_grad seed

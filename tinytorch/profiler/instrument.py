@@ -22,6 +22,7 @@ from types import CodeType, FunctionType
 from .. import nn, optim
 from ..amp import autocast_mode
 from ..autograd import api, engine
+from ..autograd.formulas import Unwritten
 from ..autograd.node import Node
 from ..backends.cpu import ffi, lib
 from ..cache import Cache
@@ -291,6 +292,8 @@ class Instrumentation:
     def _wrap_node(self, cls: type) -> None:
         made: dict[int, FunctionType] = {}
         for attribute in ("first_order", "backward"):
+            if isinstance(cls.__dict__.get(attribute), Unwritten):
+                getattr(cls, attribute)  # writes it
             old = cls.__dict__.get(attribute)
             if isinstance(old, staticmethod):
                 original = old.__func__

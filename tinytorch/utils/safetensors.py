@@ -31,7 +31,7 @@ __all__ = ["load", "load_file", "load_model", "safe_open", "save", "save_file", 
 _DTYPES = {
     "BOOL": dtypes.bool, "U8": dtypes.uint8, "I8": dtypes.int8, "I16": dtypes.int16, "I32": dtypes.int32,
     "I64": dtypes.int64, "F16": dtypes.float16, "BF16": dtypes.bfloat16, "F32": dtypes.float32, "F64": dtypes.float64,
-    "C64": dtypes.complex64,
+    "C64": dtypes.complex64, "U16": dtypes.uint16, "U32": dtypes.uint32, "U64": dtypes.uint64,
 }  # fmt: skip
 
 
@@ -202,8 +202,8 @@ def _specs(tensors) -> tuple[list, dict]:
             raise ValueError(f"`{name}` is a sparse tensor, which the format does not have: make it dense before")
         if not t.is_contiguous():
             raise ValueError(f"`{name}` is a non contiguous tensor, which the format lacks: use `.contiguous()`")
-        if t.dtype is dtypes.complex128:
-            raise ValueError(f"`{name}` is of dtype complex128, which the format does not have")
+        if t.dtype not in _DTYPES.values():
+            raise ValueError(f"`{name}` is of dtype {t.dtype.name}, which the format does not have")
     failing = [names for names in _sharing(tensors) if len(names) > 1]
     if failing:
         raise RuntimeError(

@@ -14,7 +14,12 @@
     CAST(F, u8)                                                                                                        \
     CAST(F, i8)                                                                                                        \
     CAST(F, i16)                                                                                                       \
-    CAST(F, i32) CAST(F, i64) CAST(F, f16) CAST(F, bf16) CAST(F, f32) CAST(F, f64) CAST(F, c64) CAST(F, c128)
+    CAST(F, i32)                                                                                                       \
+    CAST(F, i64)                                                                                                       \
+    CAST(F, u16)                                                                                                       \
+    CAST(F, u32)                                                                                                       \
+    CAST(F, u64)                                                                                                       \
+    CAST(F, f16) CAST(F, bf16) CAST(F, f32) CAST(F, f64) CAST(F, c64) CAST(F, c128) CAST(F, c32)
 
 #define FROM_DTYPE(code, suffix, ...) FROM(suffix)
 TT_DTYPES(FROM_DTYPE)
@@ -30,8 +35,8 @@ COPY(16)
 
 #define TO(F, T) [TT_CODE_##T] = F##_to_##T
 #define ROW(F)                                                                                                         \
-    [TT_CODE_##F] = {TO(F, b8),  TO(F, u8),   TO(F, i8),  TO(F, i16), TO(F, i32), TO(F, i64),                          \
-                     TO(F, f16), TO(F, bf16), TO(F, f32), TO(F, f64), TO(F, c64), TO(F, c128)},
+    [TT_CODE_##F] = {TO(F, b8),  TO(F, u8),  TO(F, i8),  TO(F, i16),  TO(F, i32), TO(F, i64), TO(F, f16), TO(F, bf16), \
+                     TO(F, f32), TO(F, f64), TO(F, c64), TO(F, c128), TO(F, c32), TO(F, u16), TO(F, u32), TO(F, u64)},
 #define ROW_DTYPE(code, suffix, ...) ROW(suffix)
 static const tt_cast_loop copies[] = {
     [1] = copy_1, [2] = copy_2, [4] = copy_4, [8] = copy_8, [16] = copy_16}; /* by size */

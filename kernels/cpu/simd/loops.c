@@ -44,6 +44,9 @@
 #define LOOP_3_SELECT(op, T) LOOP_3(op, T, uint8_t)
 #define LOOPS(name, arity, domain, rule, ...) TT_DTYPES_##domain(LOOP_##arity##_##rule, name)
 TT_COMMON_OPS(LOOPS)
+#define WIDE_UNSIGNED_LOOPS(name, arity, rule)                                                                         \
+    LOOP_##arity##_##rule(name, u16) LOOP_##arity##_##rule(name, u32) LOOP_##arity##_##rule(name, u64)
+TT_WIDE_UNSIGNED_OPS(WIDE_UNSIGNED_LOOPS)
 
 /* p: the two results, x, the gradient. */
 #define PAIR(op, derivative)                                                                                           \
@@ -72,8 +75,10 @@ TT_SPECIAL_OPS(SPECIAL)
 TT_COMPLEX_OPS(COMPLEX)
 #define COMPLEX_ROW(op, arity, rule)                                                                                   \
     [TT_OP_##op][TT_C64] = TT_LOCAL(op##_c64), [TT_OP_##op][TT_C128] = TT_LOCAL(op##_c128),
-const tt_op_loops TT_LOCAL(tt_op_table)[TT_NUM_OPS] = {TT_COMMON_OPS(ROW) TT_SPECIAL_OPS(SPECIAL_ROW)
-                                                           TT_COMPLEX_OPS(COMPLEX_ROW)};
+#define WIDE_UNSIGNED_ROW(op, arity, rule)                                                                             \
+    [TT_OP_##op][TT_U16] = op##_u16, [TT_OP_##op][TT_U32] = op##_u32, [TT_OP_##op][TT_U64] = op##_u64,
+const tt_op_loops TT_LOCAL(tt_op_table)[TT_NUM_OPS] = {
+    TT_COMMON_OPS(ROW) TT_SPECIAL_OPS(SPECIAL_ROW) TT_COMPLEX_OPS(COMPLEX_ROW) TT_WIDE_UNSIGNED_OPS(WIDE_UNSIGNED_ROW)};
 
 #define PAIR_ENTRY(op, derivative) [TT_PAIR_##op] = op##_pair,
 const tt_loop TT_LOCAL(tt_pair_table)[TT_NUM_PAIRS] = {TT_PAIRS(PAIR_ENTRY)};

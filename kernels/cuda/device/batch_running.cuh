@@ -1,4 +1,4 @@
-/* What follows from the sums of each channel: mean, variance, 1 / standard deviation, and running statistics, rounded where
+/* What follows from the sums of each channel: mean, 1 / standard deviation, and running statistics, rounded where
  * tinytorch/ops/batch_norm.py rounds. TT_D0: the dtype of running statistics, TT_D1: that computed in. */
 #pragma once
 #include "cuda/device/prelude.cuh"
@@ -21,8 +21,7 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
     number *stats = (number *)p.stats;
     const number mean = stats[c] / (number)p.n, variance = stats[p.channels + c] / (number)p.n;
     stats[c] = mean;
-    stats[p.channels + c] = variance;
-    stats[2 * p.channels + c] = TT_JOIN2(tt_rsqrt_, TT_D1)(variance + (number)p.eps);
+    stats[p.channels + c] = TT_JOIN2(tt_rsqrt_, TT_D1)(variance + (number)p.eps);
     if (!TT_VARIANT) return;
     if (p.running_mean) mix(p, p.running_mean, c, mean);
     if (p.running_var) mix(p, p.running_var, c, variance * (number)p.freedom);

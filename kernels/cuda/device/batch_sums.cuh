@@ -4,7 +4,7 @@
  * on neighbouring channels. TT_D0: the dtype of g and x, TT_D1: that
  * computed in. */
 #pragma once
-#include "cuda/device/prelude.cuh"
+#include "cuda/device/last_block.cuh"
 #include "cuda/device/batch_norm_args.h"
 #define TT_ARGS tt_batch_sums_args
 #define TT_BLOCK 1024
@@ -100,7 +100,7 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
     if (lane == 0) store(p, c, block, a);
 }
 #else
-#define TT_COLUMNS (1 << (TT_VARIANT >> TT_BATCH_COLUMNS)) /* threads of a row */
+#define TT_COLUMNS (1 << (TT_VARIANT >> TT_BATCH_COLUMNS & 7)) /* threads of a row */
 #define TT_SLOTS (TT_CUDA_THREADS / TT_COLUMNS < TT_LANES ? TT_CUDA_THREADS / TT_COLUMNS : TT_LANES)
 #define TT_AT_ONCE (TT_CUDA_THREADS / TT_COLUMNS / TT_SLOTS)
 #define TT_OWN (TT_LANES / TT_SLOTS)
@@ -128,6 +128,53 @@ static TT_DEVICE void add_rows(sums (&a)[TT_OWN], const stored *g, const stored 
                 if (whole || (b + e) * TT_LANES + k * TT_SLOTS + slot < n) a[k].add(gs[e][k], xs[e][k], mean);
     }
 }
+
+#if TT_VARIANT & TT_BATCH_JOINS
+#define TT_FEW 8 /* parts under way */
+
+/* The tree over successive parts, 1 << log_per of them, as far as `left`. All threads go through the loop as often. */
+static TT_DEVICE number joined_parts(const number *parts, int64_t step, int64_t log_per, int64_t left) {
+    number waiting[3], all = -(number)0; /* waiting: of 1, 2, 4 times TT_FEW parts */
+    for (int i = 0; i < 1 << log_per; i += TT_FEW) {
+        number a[TT_FEW];
+#pragma unroll
+        for (int k = 0; k < TT_FEW; k++)
+            a[k] = k < 1 << log_per && i + k < left ? __ldcg(parts + (i + k) * step) : -(number)0;
+#pragma unroll
+        for (int h = 1; h < TT_FEW; h *= 2)
+#pragma unroll
+            for (int k = 0; k < TT_FEW; k += 2 * h) a[k] += a[k + h];
+        all = a[0];
+        bool goes_on = true;
+#pragma unroll
+        for (int k = 0; k < 3; k++) {
+            if (goes_on && !(i / TT_FEW >> k & 1)) {
+                waiting[k] = all;
+                goes_on = false;
+            }
+            if (goes_on) all = waiting[k] + all;
+        }
+    }
+    return all;
+}
+
+/* A tile's parts, once they are all there. */
+static TT_DEVICE void join_tile(const TT_ARGS &p, number *shared) {
+    const int slot = threadIdx.x / TT_COLUMNS;
+    const int64_t c = turn() % p.tiles * TT_COLUMNS + threadIdx.x % TT_COLUMNS, first = (int64_t)slot << p.log_per;
+    for (int s = 0; s < 1 + TWO; s++) {
+        const number *parts = (const number *)p.parts + (s * p.blocks + first) * p.channels + c;
+        __syncthreads();
+        shared[threadIdx.x] = joined_parts(parts, p.channels, p.log_per, c < p.channels ? p.blocks - first : 0);
+#pragma unroll
+        for (int h = TT_COLUMNS; h < TT_CUDA_THREADS; h *= 2) {
+            __syncthreads();
+            if (threadIdx.x % (2 * h) < TT_COLUMNS) shared[threadIdx.x] += shared[threadIdx.x + h];
+        }
+        if (slot == 0 && c < p.channels) ((number *)p.out)[s * p.channels + c] = shared[threadIdx.x];
+    }
+}
+#endif
 
 extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
     __shared__ number shared[2][TT_CUDA_THREADS];
@@ -160,9 +207,14 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
             if (TWO) shared[1][threadIdx.x] += shared[1][threadIdx.x + h * TT_COLUMNS];
         }
     }
-    if (slot || !live) return;
-    number *parts = (number *)p.parts + block * p.channels + c;
-    parts[0] = shared[0][threadIdx.x];
-    if (TWO) parts[p.blocks * p.channels] = shared[1][threadIdx.x];
+    if (!slot && live) {
+        number *parts = (number *)p.parts + block * p.channels + c;
+        parts[0] = shared[0][threadIdx.x];
+        if (TWO) parts[p.blocks * p.channels] = shared[1][threadIdx.x];
+    }
+#if TT_VARIANT & TT_BATCH_JOINS
+    __syncthreads();
+    if (comes_last(p.counters + turn() % p.tiles, gridDim.x / (uint32_t)p.tiles)) join_tile(p, shared[0]);
+#endif
 }
 #endif

@@ -58,9 +58,13 @@ typedef struct {
     int64_t m, row_step, grain;
     const void *keys;
     const uint32_t *order;
+    const uint32_t *left; /* with TT_SEGMENTS_LEFT: is the last digit of the keys not sorted? */
+    int64_t slots; /* all keys are below it */
     int32_t lanes_log, unused;
     tt_around around;
 } tt_segment_args;
+#define TT_SEGMENTS_LEFT 64 /* a bit of the variant */
+#define TT_OWN 256 /* then a warp has as many positions */
 
 /* radix: a stable sort of up to 2^31 - 1 keys, each with a number */
 #define TT_RADIX_PASSES 12 /* eight of a key's bytes, four of a row's number */
@@ -75,6 +79,8 @@ typedef struct {
     char *values; /* sorted elements and their places in their rows, instead of keys and numbers; or NULL */
     int64_t *places;
     int64_t n, row_length;
-    int32_t key_passes, passes, pass, unused;
+    int32_t key_passes, passes, pass;
+    int32_t
+        leaves; /* may the last digit stay unsorted, where keys are spread? Behind the plans it says whether it did */
     tt_divider row; /* passes after those of keys are by digits of number / row */
 } tt_radix_args;

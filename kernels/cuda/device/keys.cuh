@@ -6,9 +6,9 @@
 
 #if TT_IS(TT_D0, b8) || TT_IS(TT_D0, u8) || TT_IS(TT_D0, i8)
 #define TT_KEY_BITS 8
-#elif TT_IS(TT_D0, i16) || TT_IS(TT_D0, f16) || TT_IS(TT_D0, bf16)
+#elif TT_IS(TT_D0, i16) || TT_IS(TT_D0, u16) || TT_IS(TT_D0, f16) || TT_IS(TT_D0, bf16)
 #define TT_KEY_BITS 16
-#elif TT_IS(TT_D0, i32) || TT_IS(TT_D0, f32)
+#elif TT_IS(TT_D0, i32) || TT_IS(TT_D0, u32) || TT_IS(TT_D0, f32)
 #define TT_KEY_BITS 32
 #else
 #define TT_KEY_BITS 64
@@ -18,6 +18,8 @@
 #else
 #define TT_FLOATING 0
 #endif
+#define TT_UNSIGNED                                                                                                    \
+    (TT_IS(TT_D0, b8) || TT_IS(TT_D0, u8) || TT_IS(TT_D0, u16) || TT_IS(TT_D0, u32) || TT_IS(TT_D0, u64))
 typedef tt_unit_of<TT_KEY_BITS / 8>::type stored;
 #if TT_KEY_BITS == 64
 typedef uint64_t sort_key;
@@ -41,7 +43,7 @@ static TT_DEVICE sort_key tt_key_of(stored x) {
 #if TT_FLOATING
     if (key == TT_SIGN) key = 0;
     key = (key & ~TT_SIGN) > TT_INFINITY ? TT_KEY_ONES : key & TT_SIGN ? key ^ TT_KEY_ONES : key | TT_SIGN;
-#elif !TT_IS(TT_D0, b8) && !TT_IS(TT_D0, u8)
+#elif !TT_UNSIGNED
     key ^= TT_SIGN;
 #endif
     return TT_DESCENDING ? key ^ TT_KEY_ONES : key;
@@ -52,7 +54,7 @@ static TT_DEVICE stored tt_element_of(sort_key key) {
     if (TT_DESCENDING) key ^= TT_KEY_ONES;
 #if TT_FLOATING
     return (stored)(key & TT_SIGN ? key ^ TT_SIGN : key ^ TT_KEY_ONES);
-#elif !TT_IS(TT_D0, b8) && !TT_IS(TT_D0, u8)
+#elif !TT_UNSIGNED
     return (stored)(key ^ TT_SIGN);
 #else
     return (stored)key;
@@ -77,7 +79,7 @@ static TT_DEVICE void tt_row(const tt_sort_args &p, int64_t row, int64_t *in, in
     }
 }
 
-static TT_DEVICE void tt_deliver(const tt_sort_args &p, int64_t in, int64_t out, int64_t i, int64_t index) {
+static TT_DEVICE void tt_write_out(const tt_sort_args &p, int64_t in, int64_t out, int64_t i, int64_t index) {
     const int64_t at = out + i * p.out_step;
     ((stored *)p.values)[at] = *(const stored *)(p.in + in + index * p.step);
     p.indices[at] = index;

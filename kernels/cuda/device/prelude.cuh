@@ -3,8 +3,8 @@
  * The source that is compiled (tinytorch/backends/cuda/source.py) defines, before it includes a family's file:
  *   TT_OP          the operator's number; TT_NAME its name, where the family has names
  *   TT_VARIANT     the variant's bits
- *   TT_D0 ... TT_D4  the key's dtypes, as suffixes of the scalar functions: b8, u8, i8, i16, i32, i64, f16, bf16, f32, f64, c64,
- *                  c128
+ *   TT_D0 ... TT_D4  the key's dtypes, as suffixes of the scalar functions: b8, u8, i8, i16, i32, i64, u16, u32, u64, f16, bf16, f32,
+ *                  f64, c32, c64, c128
  *   TT_K0 ... TT_K3  of an elementwise operator: the dtypes, likewise, of what the scalar function gives and takes */
 #pragma once
 #ifdef __CUDACC_RTC__
@@ -57,6 +57,9 @@ typedef long long intptr_t;
 #define TT_IS_i16_i16 1
 #define TT_IS_i32_i32 1
 #define TT_IS_i64_i64 1
+#define TT_IS_u16_u16 1
+#define TT_IS_u32_u32 1
+#define TT_IS_u64_u64 1
 #define TT_IS_f16_f16 1
 #define TT_IS_bf16_bf16 1
 #define TT_IS_f32_f32 1
@@ -82,6 +85,8 @@ static TT_DEVICE float tt_quick_sin_f32(float x) {
 static TT_DEVICE float tt_quick_cos_f32(float x) {
     return tt_abs_f32(x) <= TT_TRIG_SMALL_F32 ? tt_cos_small_f32(x) : tt_cos_f32(x);
 }
+
+#include "cuda/device/quick_lgamma.cuh"
 
 /* V elements in one access of memory. */
 template <typename S, int V> struct alignas(sizeof(S) * V) tt_pack {

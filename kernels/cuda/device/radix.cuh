@@ -37,6 +37,7 @@ static TT_DEVICE uint32_t row_digit(const TT_ARGS &p, uint32_t number, int pass)
 
 #if TT_OP == TT_COUNTS_KEYS
 #define TT_AT_ONCE 4
+#define TT_MOST_TOGETHER 4096 /* a warp goes through them: buckets.cuh */
 #define TT_KEY_PASSES (TT_KEY_BITS / 8)
 
 /* What each pass does: which digits have been counted says whether it moves anything. A pass reads the input (0) or
@@ -44,17 +45,33 @@ static TT_DEVICE uint32_t row_digit(const TT_ARGS &p, uint32_t number, int pass)
  * is the last; 5: which states it uses. 0: nothing. */
 static TT_DEVICE void plan(const TT_ARGS &p) {
     __shared__ bool moves[TT_RADIX_PASSES];
+    __shared__ uint32_t most[TT_RADIX_PASSES];
+    if (threadIdx.x < TT_RADIX_PASSES) most[threadIdx.x] = 0;
     for (int pass = 0; pass < p.passes; pass++) {
         uint32_t all, *counts = p.counts + pass * 256;
         const uint32_t own = threadIdx.x < 256 ? __ldcg(counts + threadIdx.x) : 0;
         const uint32_t before = tt_block_scan<uint32_t, TT_WARPS>(own, &all);
         const bool alike = __syncthreads_or(own == p.n);
-        if (threadIdx.x < 256) counts[threadIdx.x] = before;
+        if (threadIdx.x < 256) {
+            counts[threadIdx.x] = before;
+            atomicMax(&most[pass], own);
+        }
         if (threadIdx.x == 0) moves[pass] = !alike;
     }
     __syncthreads();
     if (threadIdx.x) return;
     uint32_t *plans = p.counts + p.passes * 257 + 1, left = 0, source = 0, number = 0;
+    if (p.leaves) { /* as many keys share their other digits, if these are independent */
+        float together = (float)p.n;
+        bool others = false;
+        for (int pass = 1; pass < p.passes; pass++) {
+            together *= (float)most[pass] / (float)p.n;
+            others |= moves[pass];
+        }
+        const bool stays = others && together <= TT_MOST_TOGETHER;
+        if (stays) moves[0] = false;
+        p.counts[p.passes * 258 + 1] = stays;
+    }
     for (int pass = 0; pass < p.passes; pass++) left += moves[pass];
     if (!left) moves[0] = left = 1;
     for (int pass = 0; pass < p.passes; pass++) {

@@ -143,10 +143,10 @@ extern "C" __global__ void __launch_bounds__(TT_THREADS, TT_BLOCKS) tt_kernel(co
             if (run) atomicMax(&best, run);
         }
         __syncthreads();
-        if (threadIdx.x == 0) tt_deliver(p, in, out, 0, x.index((int)tt_run_end(best)));
+        if (threadIdx.x == 0) tt_write_out(p, in, out, 0, x.index((int)tt_run_end(best)));
         return;
     }
     if (threadIdx.x) return;
     const int64_t nans = TT_FLOATING && TT_OP != TT_KTH ? p.n - tt_bound(keys, p.n, TT_KEY_ONES) : 0;
-    tt_deliver(p, in, out, 0, x.index((int)tt_rank(p, nans)));
+    tt_write_out(p, in, out, 0, x.index((int)tt_rank(p, nans)));
 }

@@ -6,78 +6,8 @@
 #include "scalar/scans.h"
 #define TT_ARGS tt_scan_args
 #define TT_STEP (TT_VARIANT & 3)
-#define TT_CHUNK 32
 #define TT_BLOCK 1024
-#define TT_INDEXED (TT_OP >= TT_SCAN_MIN)
-#define TT_COSTS (TT_OP == TT_SCAN_LOGSUMEXP) /* a join has a hundred instructions */
-#define TT_FEW (TT_CODE(TT_D2) == TT_CODE_f64 ? 1 : 4) /* copies of a long loop body */
-#define TT_COPIES(many) (TT_COSTS ? 1 : (many))
-typedef TT_TYPE(TT_D0) element_type;
-typedef TT_TYPE(TT_D1) acc_type;
-typedef TT_TYPE(TT_D2) number;
-
-#include "cuda/device/accumulator.cuh"
-
-static TT_DEVICE accumulator first_of(element_type x, int64_t at) {
-    return accumulated(TT_CONVERT(TT_D2, TT_D1, (number)TT_CONVERT(TT_D0, TT_D2, x)), at);
-}
-
-static TT_DEVICE element_type result_of(const accumulator &a) {
-    return (element_type)TT_CONVERT(TT_D2, TT_D0, (number)TT_CONVERT(TT_D1, TT_D2, a.value));
-}
-
-#if TT_IS(TT_D2, f32)
-static TT_DEVICE double log_add(double a, double b) { return tt_log_add_wide(a, b); }
-static TT_DEVICE double log_part(double top, double x) { return tt_log_part_wide(top, x); }
-static TT_DEVICE double log_total(double top, double sum) { return tt_log_total_wide(top, sum); }
-#else
-static TT_DEVICE double log_add(double a, double b) { return tt_log_add_f64(a, b); }
-static TT_DEVICE double log_part(double top, double x) { return tt_log_part_f64(top, x); }
-static TT_DEVICE double log_total(double top, double sum) { return tt_log_total_f64(top, sum); }
-#endif
-#if TT_IS_COMPLEX(TT_D1)
-static TT_DEVICE tt_complex128 log_add(tt_complex128 a, tt_complex128 b) { return tt_logaddexp_c128(b, a); }
-#endif
-
-/* a, and after it b */
-static TT_DEVICE accumulator join(const accumulator &a, const accumulator &b) {
-    accumulator r;
-#if TT_INDEXED
-    const bool wins = TT_OP == TT_SCAN_MAX ? TT_AT_LEAST(b.value, a.value) : TT_AT_MOST(b.value, a.value);
-    r.value = wins ? b.value : a.value;
-    r.at = wins ? b.at : a.at;
-#elif TT_OP == TT_SCAN_SUM
-    r.value = a.value + b.value;
-#elif TT_OP == TT_SCAN_PROD
-    r.value = a.value * b.value;
-#elif TT_OP == TT_SCAN_LOGSUMEXP
-    r.value = log_add(a.value, b.value);
-#else
-    r = b;
-#endif
-    return r;
-}
-
-/* What a chunk of `many` elements gives, without what came before it; the j-th is element(j), the first in place `start`. */
-template <bool whole, typename F> static TT_DEVICE accumulator total_of(int many, int64_t start, const F &element) {
-    accumulator total = first_of(element(0), start);
-#if TT_OP == TT_SCAN_LOGSUMEXP && !TT_IS_COMPLEX(TT_D1)
-    acc_type sum = 0;
-#pragma unroll
-    for (int j = 1; j < TT_CHUNK; j++)
-        if (whole || j < many) total.value = tt_log_top(total.value, first_of(element(j), 0).value);
-#pragma unroll TT_FEW
-    for (int j = 0; j < TT_CHUNK; j++)
-        if (whole || j < many) sum += log_part(total.value, first_of(element(j), 0).value);
-    total.value = log_total(total.value, sum);
-#else
-#pragma unroll
-    for (int j = 1; j < TT_CHUNK; j++)
-        if (whole || j < many) total = join(total, first_of(element(j), start + j));
-#endif
-    return total;
-}
-#define TT_GOES_ON TT_COSTS /* results go on from what came before */
+#include "cuda/device/scan_join.cuh"
 
 static TT_DEVICE accumulator carried(const TT_ARGS &p, int64_t k) { return loaded(p.carries, p.carried_index, k); }
 static TT_DEVICE void carry(const TT_ARGS &p, int64_t k, const accumulator &a) {
@@ -187,101 +117,7 @@ extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __
 }
 
 #elif TT_VARIANT & TT_SCAN_WARP
-#define TT_WARPS (TT_SCAN_THREADS / 32)
-
-/* What the threads of a warp have of its block: a chunk for each lane. */
-struct chunk {
-    accumulator before; /* what the chunks before it in the block give */
-    accumulator total;  /* ... and with its own */
-};
-
-static TT_DEVICE element_type *warp_tile() {
-    __shared__ __align__(8) unsigned char tiles[TT_WARPS][32 * 33 * (TT_INDEXED ? 8 : sizeof(element_type))];
-    return (element_type *)tiles[threadIdx.x / 32];
-}
-
-static TT_DEVICE int of_chunk(int n) {
-    const int many = n - (int)(threadIdx.x & 31) * TT_CHUNK;
-    return many < TT_CHUNK ? many : TT_CHUNK;
-}
-
-template <bool whole> static TT_DEVICE void read_chunks(const TT_ARGS &p, int64_t row, int64_t first, int n, chunk &c) {
-    __shared__ accumulator chunks[TT_WARPS][32], sums[TT_WARPS][32];
-    const int lane = threadIdx.x & 31, warp = threadIdx.x / 32, many = of_chunk(n);
-    const element_type *x = (const element_type *)p.a + row * p.n;
-    element_type *const tile = warp_tile(), *const own = tile + lane * 33;
-    const int64_t start = first + lane * TT_CHUNK;
-    element_type raw[32];
-#pragma unroll
-    for (int k = 0; k < 32; k++)
-        if (whole || k * 32 + lane < n) raw[k] = x[place(p, first + k * 32 + lane)];
-#pragma unroll
-    for (int k = 0; k < 32; k++)
-        if (whole || k * 32 + lane < n) tile[k * 33 + lane] = raw[k];
-    __syncwarp();
-    const accumulator total = total_of<whole>(many, start, [&](int j) { return own[j]; });
-    chunks[warp][lane] = total;
-    __syncwarp();
-    accumulator sum = chunks[warp][0];
-#pragma unroll TT_COPIES(32)
-    for (int s = 1; s < 32; s++) { /* all lanes write the same */
-        sums[warp][s] = sum;
-        if (s < 31) sum = join(sum, chunks[warp][s]);
-    }
-    __syncwarp();
-    c.before = sums[warp][lane ? lane : 1];
-    c.total = join(c.before, total);
-}
-
-template <bool whole>
-static TT_DEVICE void write_chunks(const TT_ARGS &p, int64_t row, int64_t first, int n, const chunk &c,
-                                   const accumulator &sum) {
-    const int lane = threadIdx.x & 31, many = of_chunk(n);
-    element_type *const tile = warp_tile(), *const own = tile + lane * 33;
-    accumulator before = c.before;
-    if (first > 0) before = lane > 0 ? join(sum, before) : sum;
-    else if (lane == 0)
-        before.value = TT_CONVERT(f64, TT_D1,
-                                  TT_OP == TT_SCAN_PROD ? 1.0
-                                  : TT_GOES_ON          ? -TT_INF_F64
-                                                        : -0.0); /* which leaves all as it is */
-    const int64_t start = first + lane * TT_CHUNK;
-    accumulator a = before;
-#if TT_INDEXED
-    int64_t places[TT_CHUNK];
-#endif
-#if TT_GOES_ON
-#pragma unroll TT_FEW
-#else
-#pragma unroll
-#endif
-    for (int j = 0; j < TT_CHUNK; j++)
-        if (whole || j < many) {
-            const accumulator next = first_of(own[j], start + j);
-            const bool alone = (TT_INDEXED || (TT_GOES_ON && j == 0)) && first == 0 && lane == 0;
-            a = j || (TT_GOES_ON && !alone) ? join(a, next) : next;
-            const accumulator all = alone || TT_GOES_ON ? a : join(before, a);
-            own[j] = result_of(all);
-#if TT_INDEXED
-            places[j] = all.at;
-#endif
-        }
-    __syncwarp();
-    element_type *out = (element_type *)p.out + row * p.n;
-#pragma unroll
-    for (int k = 0; k < 32; k++)
-        if (whole || k * 32 + lane < n) out[place(p, first + k * 32 + lane)] = tile[k * 33 + lane];
-    __syncwarp();
-#if TT_INDEXED
-    int64_t *const found = (int64_t *)tile;
-#pragma unroll
-    for (int j = 0; j < TT_CHUNK; j++)
-        if (whole || j < many) found[lane * 33 + j] = places[j];
-    __syncwarp();
-    for (int k = 0; k < 32; k++)
-        if (whole || k * 32 + lane < n) p.index[row * p.n + place(p, first + k * 32 + lane)] = found[k * 33 + lane];
-#endif
-}
+#include "cuda/device/scan_chunks.cuh"
 
 #if TT_STEP == TT_SCAN_WHOLE
 /* A thread block has a row, of up to TT_LEVEL blocks: TT_WARPS of them at a time. */
@@ -467,6 +303,9 @@ extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __
 #else
     const bool carries = TT_STEP == TT_SCAN_RESULTS && first > 0;
     accumulator sum, chunks, before, a;
+#if TT_GOES_ON
+    growing all;
+#endif
     if (carries) sum = carried(p, unit);
     for (int64_t i0 = first; i0 < stop; i0 += TT_CHUNK) {
         const int many = stop - i0 < TT_CHUNK ? (int)(stop - i0) : TT_CHUNK;
@@ -478,16 +317,21 @@ extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __
         if (has) before = !carries ? chunks : i0 > first ? join(sum, chunks) : sum;
 #if TT_GOES_ON
         if (TT_STEP == TT_SCAN_RESULTS) {
-            a = before;
+            growing results;
+            results.start(has ? before.value : -TT_INF_F64);
 #pragma unroll TT_FEW
             for (int j = 0; j < TT_CHUNK; j++)
                 if (j < many) {
-                    const accumulator next = first_of(v[j], i0 + j);
-                    a = j || has ? join(a, next) : next;
-                    put(p, base + place(p, i0 + j) * p.inner, a);
+                    results.add(first_of(v[j], i0 + j).value);
+                    put(p, base + place(p, i0 + j) * p.inner, results.total());
                 }
         }
-        if (TT_STEP == TT_SCAN_TOTALS || i0 + many < stop) a = total_of<false>(many, i0, [&](int j) { return v[j]; });
+        if (TT_STEP == TT_SCAN_TOTALS || i0 + many < stop) {
+            a = total_of<false>(many, i0, [&](int j) { return v[j]; });
+            if (i0 > first) all.add(a.value);
+            else all.start(a.value);
+            chunks = all.total();
+        }
 #else
 #pragma unroll
         for (int j = 0; j < TT_CHUNK; j++)
@@ -496,8 +340,8 @@ extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __
                 a = j ? join(a, next) : next;
                 if (TT_STEP == TT_SCAN_RESULTS) put(p, base + place(p, i0 + j) * p.inner, has ? join(before, a) : a);
             }
-#endif
         chunks = i0 > first ? join(chunks, a) : a;
+#endif
     }
     if (TT_STEP == TT_SCAN_TOTALS) carry(p, unit, chunks);
 #endif

@@ -2,7 +2,8 @@
  * element they mean, equal ones in their order, and whoever has the first of a run goes through it. See index.c.
  *
  * TT_OP: of the scalar functions below. TT_D0: the table's dtype; TT_D1: the rows'. The variant: bits 0-2 the logarithm
- * of a thread's elements, 3 of 64-bit arithmetic, 4 keys of 64 bits, 5 rows of one element that have been sorted themselves. */
+ * of a thread's elements, 3 of 64-bit arithmetic, 4 keys of 64 bits, 5 rows of one element that have been sorted themselves,
+ * 6 the keys' last digit may have been left unsorted (buckets.cuh). */
 #pragma once
 #define TT_WIDE (TT_VARIANT & 8)
 #include "cuda/device/positions.cuh"
@@ -38,9 +39,9 @@ typedef uint32_t sort_key;
 
 static TT_DEVICE int64_t row_of(const TT_ARGS &p, int64_t j) { return TT_VARIANT & 32 ? j : p.order[j]; }
 
-extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
+/* If a run begins at this position, the updates of its element. */
+static TT_DEVICE void go_through(const TT_ARGS &p, int64_t first) {
     const sort_key *keys = (const sort_key *)p.keys;
-    const int64_t first = ((int64_t)blockIdx.x * TT_CUDA_THREADS + threadIdx.x) >> p.lanes_log;
     if (first >= p.m) return;
     const sort_key key = keys[first];
     if (first && keys[first - 1] == key) return;
@@ -78,4 +79,19 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
         for (int v = 0; v < TT_V; v++) old.at[v] = (stored)TT_CONVERT(TT_K, TT_D0, sum[v]);
         *(tt_pack<stored, TT_V> *)element = old;
     }
+}
+
+#if TT_VARIANT & TT_SEGMENTS_LEFT
+#include "cuda/device/buckets.cuh"
+#endif
+
+extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
+    const int64_t thread = (int64_t)blockIdx.x * TT_CUDA_THREADS + threadIdx.x;
+#if TT_VARIANT & TT_SEGMENTS_LEFT
+    if (*p.left) fill_buckets(p, thread / 32 * TT_OWN);
+    else
+        for (int64_t first = thread; first < p.m; first += (int64_t)gridDim.x * TT_CUDA_THREADS) go_through(p, first);
+#else
+    go_through(p, thread >> p.lanes_log);
+#endif
 }

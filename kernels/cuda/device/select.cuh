@@ -109,13 +109,13 @@ extern "C" __global__ void __launch_bounds__(TT_THREADS) tt_kernel(const __grid_
     for (int u = 0; u < TT_ITEMS; u++) {
         const uint32_t i = u * TT_THREADS + threadIdx.x;
         if (i >= n) continue;
-        if (TT_OP != TT_TOPK && agrees(s, key[u], i)) tt_deliver(p.sort, in, out, 0, i);
+        if (TT_OP != TT_TOPK && agrees(s, key[u], i)) tt_write_out(p.sort, in, out, 0, i);
         if (TT_OP == TT_TOPK && wanted(s, key[u], i)) x.set((int)atomicAdd(&s.gathered, 1u), key[u], i);
     }
     if (TT_OP != TT_TOPK) return;
     for (int i = (int)p.sort.k + threadIdx.x; i < p.sort.padded; i += TT_THREADS) x.pad(i);
     tt_bitonic_sort(x, p.sort.padded);
-    for (int64_t i = threadIdx.x; i < p.sort.out_n; i += TT_THREADS) tt_deliver(p.sort, in, out, i, x.index((int)i));
+    for (int64_t i = threadIdx.x; i < p.sort.out_n; i += TT_THREADS) tt_write_out(p.sort, in, out, i, x.index((int)i));
 }
 
 #elif TT_STEP == TT_SELECT_FINISH
@@ -130,7 +130,7 @@ extern "C" __global__ void __launch_bounds__(TT_THREADS) tt_kernel(const __grid_
         else x.set(i, tt_key_of(*(const stored *)(p.sort.in + in + found[i] * p.sort.step)), found[i]);
     }
     tt_bitonic_sort(x, p.sort.padded);
-    for (int64_t i = threadIdx.x; i < p.sort.out_n; i += TT_THREADS) tt_deliver(p.sort, in, out, i, x.index((int)i));
+    for (int64_t i = threadIdx.x; i < p.sort.out_n; i += TT_THREADS) tt_write_out(p.sort, in, out, i, x.index((int)i));
 }
 
 #else
@@ -167,7 +167,7 @@ extern "C" __global__ void __launch_bounds__(TT_THREADS) tt_kernel(const __grid_
             nans += key == TT_KEY_ONES;
             if (agrees(s, key, i)) atomicAdd(&counts[digit_of(p.pass, key, i)], 1u);
 #else
-            if (TT_OP != TT_TOPK && agrees(s, key, i)) tt_deliver(p.sort, in, out, 0, i);
+            if (TT_OP != TT_TOPK && agrees(s, key, i)) tt_write_out(p.sort, in, out, 0, i);
             if (TT_OP == TT_TOPK && wanted(s, key, i)) p.found[at * p.sort.k + atomicAdd(&state->gathered, 1u)] = i;
 #endif
         }

@@ -35,7 +35,7 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
     __syncthreads();
     if (threadIdx.x) return;
     tt_row(p, p.first + row, &in, &out);
-    tt_deliver(p, in, out, 0, p.order[row * p.n + tt_run_end(best)] - row * p.n);
+    tt_write_out(p, in, out, 0, p.order[row * p.n + tt_run_end(best)] - row * p.n);
 #else
     if (number >= p.rows * p.out_n) return;
     const int64_t row = number / p.out_n, i = number - row * p.out_n;
@@ -43,6 +43,6 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
     int64_t rank = i;
     if (TT_OP < TT_SORT) rank = tt_rank(p, TT_FLOATING && TT_OP != TT_KTH ? p.n - tt_bound(keys, p.n, TT_KEY_ONES) : 0);
     tt_row(p, p.first + row, &in, &out);
-    tt_deliver(p, in, out, i, p.order[row * p.n + rank] - row * p.n);
+    tt_write_out(p, in, out, i, p.order[row * p.n + rank] - row * p.n);
 #endif
 }

@@ -3,6 +3,7 @@
 #include "backend/plain.h"
 #include "cuda/device/batch_norm_args.h"
 #include "cuda/host/cuda.h"
+#include "cuda/host/last_block.h"
 
 #define NARROW ((int64_t)1 << 31) /* what 32-bit arithmetic does not reach */
 
@@ -24,10 +25,22 @@ static bool sum_up(int what, tt_batch_sums_args *p, int dtype, int compute, char
     if (!parts && p->blocks > 1) return false;
     p->parts = parts ? parts->data : out;
     int variant = last ? TT_BATCH_LAST | columns << TT_BATCH_COLUMNS : 0;
+    int64_t slots = TT_CUDA_THREADS >> columns;
+    bool few = p->blocks <= slots * TT_BATCH_MOST_PARTS && p->tiles <= TT_CUDA_COUNTERS;
+    if (parts && last && few && !tt_cuda_counters(&p->counters)) {
+        tt_free(parts);
+        return false;
+    }
+    if (p->counters) {
+        variant |= TT_BATCH_JOINS;
+        p->out = out;
+        for (p->log_per = 0; slots << p->log_per < p->blocks;) p->log_per++;
+    }
     bool ok = TT_LAUNCH(tt_key(TT_FAMILY_batch_sums, what, variant, dtype, compute, 0, 0, 0), grid, 1, TT_CUDA_THREADS,
                         0, *p) &&
-              (!parts || tt_cuda_join_parts(TT_RED_sum, compute, parts, p->blocks, last ? sums : sums * p->channels,
-                                            last ? p->channels : 1, compute, out));
+              (!parts || p->counters ||
+               tt_cuda_join_parts(TT_RED_sum, compute, parts, p->blocks, last ? sums : sums * p->channels,
+                                  last ? p->channels : 1, compute, out));
     if (parts) tt_free(parts);
     return ok;
 }
@@ -61,7 +74,7 @@ bool tt_cuda_batch_statistics(const tt_batch_norm_work *v, const tt_batch_statis
 }
 
 static bool apply(const tt_batch_norm_work *w, tt_batch_norm_args *p, int compute) {
-    int dtype = w->out->dtype, log = 4, op = !w->g ? 0 : w->sums ? 1 : 2;
+    int dtype = w->out->dtype, log = 4, op = !w->g ? 0 : w->of_weight ? 1 : 2;
     int64_t along = w->inner > 1 ? w->inner : w->channels, all = (intptr_t)p->x | (intptr_t)p->out | (intptr_t)p->g;
     while (log > 0 &&
            (tt_itemsizes[dtype] << log > 16 || along % ((int64_t)1 << log) || all & ((tt_itemsizes[dtype] << log) - 1)))
@@ -78,19 +91,42 @@ static bool apply(const tt_batch_norm_work *w, tt_batch_norm_args *p, int comput
                      (p->numel + tile - 1) / tile, 1, TT_CUDA_THREADS, 0, *p);
 }
 
-enum { X, G, WEIGHT, BIAS, MEAN, RSTD, SUMS, OPERANDS };
+enum { X, G, WEIGHT, BIAS, MEAN, RSTD, OPERANDS };
 
 static bool take(tt_plain *in, const tt_batch_norm_work *w, int compute) {
-    tt_array *all[OPERANDS] = {w->x, w->g, w->weight, w->bias, w->mean, w->rstd, w->sums};
+    tt_array *all[OPERANDS] = {w->x, w->g, w->weight, w->bias, w->mean, w->rstd};
     for (int k = 0; k < OPERANDS; k++)
         if (!tt_plain_take(&in[k], all[k], !all[k] ? 0 : k < MEAN ? all[k]->dtype : compute)) return false;
     return true;
 }
 
+bool tt_cuda_batch_norm_sums(const tt_batch_norm_work *w) {
+    int compute = w->sums->dtype;
+    tt_plain in[OPERANDS] = {{0}};
+    bool ok = take(in, w, compute);
+    if (ok) {
+        tt_batch_sums_args p = {.g = tt_plain_data(&in[G]),
+                                .x = tt_plain_data(&in[X]),
+                                .mean = tt_plain_data(&in[MEAN]),
+                                .channels = w->channels,
+                                .inner = w->inner,
+                                .n = w->outer * w->inner};
+        ok = sum_up(TT_BATCH_GRADIENT, &p, w->x->dtype, compute, w->sums->data);
+    }
+    tt_plain_done(in, OPERANDS);
+    return ok;
+}
+
 bool tt_cuda_batch_norm(const tt_batch_norm_work *w) {
     int compute = tt_compute_dtype(w->x->dtype);
     tt_plain in[OPERANDS] = {{0}};
+    tt_batch_norm_work sums = *w;
     bool ok = take(in, w, compute);
+    if (ok && w->of_weight) {
+        sums.x = in[X].array;
+        sums.g = in[G].array;
+        ok = (sums.sums = tt_cuda_temporary(compute, 2 * w->channels)) && tt_cuda_batch_norm_sums(&sums);
+    }
     if (ok) {
         tt_batch_norm_args p = {.x = tt_plain_data(&in[X]),
                                 .g = tt_plain_data(&in[G]),
@@ -101,7 +137,7 @@ bool tt_cuda_batch_norm(const tt_batch_norm_work *w) {
                                 .bias = tt_plain_data(&in[BIAS]),
                                 .mean = tt_plain_data(&in[MEAN]),
                                 .rstd = tt_plain_data(&in[RSTD]),
-                                .sums = tt_plain_data(&in[SUMS]),
+                                .sums = sums.sums ? sums.sums->data : NULL,
                                 .numel = w->out->numel,
                                 .channels = w->channels,
                                 .inner = w->inner,
@@ -110,25 +146,7 @@ bool tt_cuda_batch_norm(const tt_batch_norm_work *w) {
                                 .by_channels = divider(w->channels)};
         ok = apply(w, &p, compute);
     }
-    tt_plain_done(in, OPERANDS);
-    return ok;
-}
-
-bool tt_cuda_batch_norm_sums(const tt_batch_norm_work *w) {
-    int compute = w->sums->dtype;
-    tt_batch_norm_work operands = *w;
-    operands.sums = NULL;
-    tt_plain in[OPERANDS] = {{0}};
-    bool ok = take(in, &operands, compute);
-    if (ok) {
-        tt_batch_sums_args p = {.g = tt_plain_data(&in[G]),
-                                .x = tt_plain_data(&in[X]),
-                                .mean = tt_plain_data(&in[MEAN]),
-                                .channels = w->channels,
-                                .inner = w->inner,
-                                .n = w->outer * w->inner};
-        ok = sum_up(TT_BATCH_GRADIENT, &p, w->x->dtype, compute, w->sums->data);
-    }
+    if (sums.sums) tt_free(sums.sums);
     tt_plain_done(in, OPERANDS);
     return ok;
 }

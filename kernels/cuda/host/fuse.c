@@ -30,7 +30,7 @@ typedef struct {
 /* How many of the space's first dimensions a value of level 0 has. */
 static int rows_of(const tt_kernel *k) { return k->pattern == TT_PATTERN_ROW_REDUCTION ? k->kept : k->ndim; }
 
-static tt_array *lay_out(bridge *b, placed *p, int dtype, int level, char *data) {
+static tt_array *set_shape(bridge *b, placed *p, int dtype, int level, char *data) {
     const tt_kernel *k = b->k;
     tt_array *a = &p->a;
     *a = (tt_array){.storage = &b->here,
@@ -45,15 +45,37 @@ static tt_array *lay_out(bridge *b, placed *p, int dtype, int level, char *data)
         a->shape[d] = level == 1 || d < rows_of(k) ? k->shape[d] : 1;
         a->numel *= a->shape[d];
     }
+    return a;
+}
+
+static tt_array *lay_out(bridge *b, placed *p, int dtype, int level, char *data) {
+    tt_array *a = set_shape(b, p, dtype, level, data);
     tt_set_contiguous(a);
     return a;
 }
 
 static tt_array *describe_access(bridge *b, placed *p, const tt_access *x) {
-    tt_array *a = lay_out(b, p, x->dtype, x->level, b->base[x->storage] + x->offset);
-    for (int d = 0; d < a->ndim; d++) a->strides[d] = a->shape[d] == 1 ? 0 : x->strides[d] / tt_itemsizes[x->dtype];
+    tt_array *a = set_shape(b, p, x->dtype, x->level, b->base[x->storage] + x->offset);
+    int log = __builtin_ctz((unsigned)tt_itemsizes[x->dtype]);
+    for (int d = 0; d < a->ndim; d++) a->strides[d] = a->shape[d] == 1 ? 0 : x->strides[d] >> log;
     tt_update_flags(a);
     return a;
+}
+
+/* What the slot of an operand or of a number reads. */
+static tt_array *describe_slot(bridge *b, placed *p, int64_t *bits, int s) {
+    const tt_slot *x = &b->k->slots[s];
+    if (x->kind != TT_SLOT_CONST) return describe_access(b, p, &b->k->accesses[x->index]);
+    const tt_number *c = &b->numbers[x->index];
+    tt_convert(bits, x->dtype, &c->bits, c->dtype);
+    p->a = (tt_array){.storage = &b->host,
+                      .data = (char *)bits,
+                      .dtype = x->dtype,
+                      .numel = 1,
+                      .flags = TT_FLAG_CONTIGUOUS,
+                      .shape = tt_no_dims,
+                      .strides = tt_no_dims};
+    return &p->a;
 }
 
 /* Room for a slot's value. */
@@ -71,18 +93,8 @@ static tt_array *find(bridge *b, int s) {
     const tt_slot *x = &b->k->slots[s];
     tt_array *a = &b->value[s].a;
     if (a->ndim >= 0) return a;
-    if (x->kind == TT_SLOT_LOAD || x->kind == TT_SLOT_ONE) {
-        describe_access(b, &b->value[s], &b->k->accesses[x->index]);
-    } else if (x->kind == TT_SLOT_CONST) {
-        const tt_number *c = &b->numbers[x->index];
-        tt_convert(&b->bits[s], x->dtype, &c->bits, c->dtype);
-        *a = (tt_array){.storage = &b->host,
-                        .data = (char *)&b->bits[s],
-                        .dtype = x->dtype,
-                        .numel = 1,
-                        .flags = TT_FLAG_CONTIGUOUS,
-                        .shape = tt_no_dims,
-                        .strides = tt_no_dims};
+    if (x->kind == TT_SLOT_LOAD || x->kind == TT_SLOT_ONE || x->kind == TT_SLOT_CONST) {
+        describe_slot(b, &b->value[s], &b->bits[s], s);
     } else if (x->kind == TT_SLOT_ROW) {
         *a = *find(b, x->from); /* of size 1 along its row: it broadcasts */
     } else if (x->kind == TT_SLOT_RANDOM) {
@@ -233,13 +245,44 @@ static bool run_bridge(bridge *b) {
     return ok;
 }
 
-static bool bridged(const tt_kernel *k, char *const *base, const tt_number *numbers) {
+/* The instruction that makes a slot's value; NULL where none does. */
+static const tt_instr *maker(const tt_kernel *k, int slot) {
+    for (int i = 0; i < k->num_instrs; i++)
+        if (k->instrs[i].out == slot) return &k->instrs[i];
+    return NULL;
+}
+
+/* The slot that was read from memory, or recorded as a number, for a value that is at most converted. */
+static int origin(const tt_kernel *k, int slot) {
+    for (const tt_instr *i; (i = maker(k, slot)) && i->kind != TT_INSTR_OP;) slot = i->in[0];
+    return slot;
+}
+
+/* One operator or copy: its eager kernel converts what it reads and writes. */
+static bool run_alone(bridge *b) {
+    const tt_kernel *k = b->k;
+    placed out, value[3];
+    int64_t bits[3];
+    tt_array *in[3];
+    int from = origin(k, k->stores[0].slot), n = 0;
+    const tt_instr *op = maker(k, from);
+    for (; n < 3 && (op ? op->in[n] >= 0 : n == 0); n++) {
+        int s = op ? origin(k, op->in[n]) : from;
+        in[n] = describe_slot(b, &value[n], &bits[n], s);
+    }
+    tt_array *to = describe_access(b, &out, &k->accesses[k->stores[0].access]);
+    return op ? tt_cuda_elementwise(op->op, op->dtype, to, n, in) : tt_cuda_copy_array(to, in[0]);
+}
+
+static bool run_eagerly(const tt_kernel *k, char *const *base, const tt_number *numbers) {
     size_t n = (size_t)k->num_slots + 1;
     bridge b = {.k = k,
                 .base = base,
                 .numbers = numbers,
                 .here = {.device = (int16_t)tt_device, .refs = 1},
                 .host = {.refs = 1}};
+    if (k->alone) return run_alone(&b);
+    if (k->pattern == TT_PATTERN_EXTERN) return reduce(&b, &k->reductions[0]);
     b.value = malloc(n * sizeof *b.value);
     b.made = calloc(n, sizeof *b.made);
     b.uses = calloc(n, sizeof *b.uses);
@@ -379,7 +422,7 @@ static int launch(const tt_kernel *k, char *const *base, const tt_number *number
 bool tt_cuda_run_kernels(const tt_kernel *k, int n, char *const *base, const tt_number *numbers, bool compiled) {
     for (int i = 0; i < n; i++) {
         int done = compiled && launchable(&k[i]) ? launch(&k[i], base, numbers) : -1;
-        if (!(done < 0 ? bridged(&k[i], base, numbers) : done)) return false;
+        if (!(done < 0 ? run_eagerly(&k[i], base, numbers) : done)) return false;
     }
     return true;
 }

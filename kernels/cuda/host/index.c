@@ -216,6 +216,7 @@ static bool update(tt_index_args *p, tt_moves *j, const span *s, int dtype, int 
     /* single numbers of four bytes are sorted themselves, in place of their places */
     bool carried = j->npre * j->npost == 1 && tt_itemsizes[rows_dtype] == 4 && j->row_step == 4;
     sort.carried = carried ? (const uint32_t *)j->rows : NULL;
+    sort.leaves = carried && bits > 8 && bits <= 32;
     done = done && launch(p, KEYS, bits > 32 ? WIDE_KEYS : 0, j->m) && tt_radix_sort_keys(&sort, bits, 0);
     if (done) {
         tt_segment_args q = {.table = j->table,
@@ -224,16 +225,20 @@ static bool update(tt_index_args *p, tt_moves *j, const span *s, int dtype, int 
                              .row_step = j->row_step,
                              .grain = s->grain,
                              .keys = sort.keys->data,
-                             .order = carried ? NULL : (uint32_t *)sort.numbers->data};
+                             .order = carried ? NULL : (uint32_t *)sort.numbers->data,
+                             .left = sort.left,
+                             .slots = s->slots};
         if (carried) variant |= CARRIED;
         set_around(&q.around, j, 0);
         int64_t across = j->npost >> log, work = j->npre * across, y;
         if (j->npre * j->npost >= (int64_t)1 << 31) variant |= WIDE;
         while (q.lanes_log < 6 && 2 << q.lanes_log <= across) q.lanes_log++;
         y = (work + (1 << q.lanes_log) - 1) >> q.lanes_log;
+        int64_t threads = j->m << q.lanes_log;
+        if (sort.leaves) variant |= TT_SEGMENTS_LEFT, threads = (j->m + TT_OWN - 1) / TT_OWN * 32;
         done = TT_LAUNCH(tt_key(TT_FAMILY_segments, how, log | variant, dtype, rows_dtype, 0, 0, 0),
-                         ((j->m << q.lanes_log) + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS,
-                         y < MAX_BLOCKS_Y ? y : MAX_BLOCKS_Y, TT_CUDA_THREADS, 0, q);
+                         (threads + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS, y < MAX_BLOCKS_Y ? y : MAX_BLOCKS_Y,
+                         TT_CUDA_THREADS, 0, q);
     }
     tt_radix_sort_end(&sort);
     return done;

@@ -27,6 +27,7 @@ bool tt_radix_sort_room(tt_radix_sort *s) {
 void tt_radix_sort_end(tt_radix_sort *s) {
     if (s->keys) tt_free(s->keys);
     if (s->numbers) tt_free(s->numbers);
+    if (s->counts) tt_free(s->counts);
 }
 
 static bool launch(const tt_radix_args *p, int dtype, int variant, bool wide) {
@@ -54,7 +55,7 @@ static bool sort(tt_radix_sort *s, tt_radix_args *p, int dtype, int variant, int
         for (int64_t last = (s->n - 1) / row; last; last >>= 8) p->passes++;
     }
     tt_array *made[6] = {NULL};
-    int64_t counts = p->passes * 258 + 1;
+    int64_t counts = p->passes * 258 + 2;
     int key = s->wide ? TT_I64 : TT_I32;
     bool needs = !p->values || p->passes > 1, done = (made[4] = tt_full_now(TT_I32, 1, &counts, TT_KIND_INT, 0, 0)) &&
                                                      (made[5] = tt_cuda_temporary(TT_I32, tiles * 512 * words));
@@ -68,6 +69,7 @@ static bool sort(tt_radix_sort *s, tt_radix_args *p, int dtype, int variant, int
             p->states[k] = made[5]->data + k * tiles * 256 * 4 * words;
         }
         p->counts = (uint32_t *)made[4]->data;
+        p->leaves = s->leaves;
         done = launch(p, dtype, variant, s->wide);
     }
     if (done && !p->values) {
@@ -76,6 +78,11 @@ static bool sort(tt_radix_sort *s, tt_radix_args *p, int dtype, int variant, int
         s->numbers = made[2];
         made[0] = keys;
         made[2] = numbers;
+    }
+    if (done && s->leaves) {
+        s->counts = made[4];
+        s->left = p->counts + p->passes * 258 + 1;
+        made[4] = NULL;
     }
     for (int k = 0; k < 6; k++)
         if (made[k]) tt_free(made[k]);

@@ -8,8 +8,10 @@
 typedef struct {
     tt_array *keys, *numbers; /* numbers: NULL: 0, 1, 2, ... */
     const uint32_t *carried; /* or NULL: taken in place of numbers */
+    tt_array *counts; /* with `leaves` */
+    const uint32_t *left; /* ... where on the device it stands whether the keys' last digit was left unsorted */
     int64_t n;
-    bool wide;
+    bool wide, leaves;
 } tt_radix_sort;
 bool tt_radix_sort_begin(tt_radix_sort *s, int64_t n, bool wide);
 /* Room for keys of 4 bytes, or of 8 if wide, that the caller writes. */

@@ -15,7 +15,6 @@ from tinytorch.autograd import set_detect_anomaly
 from .compile import compile as compile
 from .dtypes import ABSENT
 from .dtypes import finfo as finfo
-from .dtypes import iinfo as iinfo
 from .foreach import FOREACH
 
 globals().update(ABSENT)

@@ -7,7 +7,7 @@ import tinytorch
 from ... import library_name
 
 _BITS = {
-    "uint16": 16, "uint32": 32, "uint64": 64, "complex32": 32, "float8_e4m3fn": 8, "float8_e4m3fnuz": 8,
+    "float8_e4m3fn": 8, "float8_e4m3fnuz": 8,
     "float8_e5m2": 8, "float8_e5m2fnuz": 8, "float8_e8m0fnu": 8, "float4_e2m1fn_x2": 8, "qint8": 8, "quint8": 8,
     "qint32": 32, "quint4x2": 8, "quint2x4": 8,
 }  # fmt: skip
@@ -26,7 +26,7 @@ class AbsentDtype:
 
     def __init__(self, name: str, bits: int):
         self.name, self.itemsize = name, bits // 8
-        self.is_floating_point, self.is_complex = name.startswith("float"), name.startswith("complex")
+        self.is_floating_point, self.is_complex = name.startswith("float"), False
         self.is_signed = not name.startswith(("u", "qu"))
 
     def __repr__(self):
@@ -46,16 +46,5 @@ class finfo(tinytorch.finfo):
         self.min = self.tiny if type.name == "float8_e8m0fnu" else -self.max
 
 
-class iinfo(tinytorch.iinfo):
-    """``tinytorch.iinfo``, which knows the limits of absent dtypes, too."""
-
-    def __init__(self, type):
-        if not isinstance(type, AbsentDtype) or not type.name.startswith("uint"):
-            super().__init__(type)
-            return
-        self.bits, self.dtype, self.min, self.max = 8 * type.itemsize, type.name, 0, (1 << 8 * type.itemsize) - 1
-
-
 ABSENT = {name: AbsentDtype(name, bits) for name, bits in _BITS.items()}
-ABSENT["chalf"] = ABSENT["complex32"]
-__all__ = ["ABSENT", "AbsentDtype", "finfo", "iinfo"]
+__all__ = ["ABSENT", "AbsentDtype", "finfo"]

@@ -46,9 +46,9 @@ USUAL = """
     batch_norm 0: 115 bf16 f32 f32 f32, 243 bf16 f32 f32 f32, 96 f32 f32 f32 f32, 98 f32 f32 f32 f32
     batch_norm 1: 179 bf16 f32 f32 f32, 32 f32 f32 f32 f32, 34 f32 f32 f32 f32, 51 bf16 f32 f32 f32
     batch_running 0: 1 f32 f32
-    batch_sums 0: 0 f32 f32, 144 bf16 f32, 176 bf16 f32
-    batch_sums 1: 0 f32 f32, 144 bf16 f32, 176 bf16 f32
-    batch_sums 2: 0 f32 f32, 144 bf16 f32, 176 bf16 f32
+    batch_sums 0: 0 f32 f32, 176 bf16 f32, 400 bf16 f32, 432 bf16 f32
+    batch_sums 1: 0 f32 f32, 176 bf16 f32, 400 bf16 f32, 432 bf16 f32
+    batch_sums 2: 0 f32 f32, 176 bf16 f32, 400 bf16 f32, 432 bf16 f32
     class_total 0: 0 f32 f32
     copy 0: 10 bf16 bf16 f32, 10 f32 f32 f32, 11 bf16 bf16 bf16, 2 bf16 bf16 f32, 2 f32 f32 bf16, 2 f32 f32 f32
     copy 0: 65 i64 i64 i64, 66 f32 f32 f32, 66 i32 i32 i32, 8 bf16 bf16 bf16, 8 f32 f32 f32

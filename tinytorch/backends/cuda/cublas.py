@@ -6,9 +6,11 @@ of problem (shapes, dtypes, layouts, alignments) and kept: equal calls give equa
 
 from __future__ import annotations
 
+import contextlib
 import threading
 
 from ..cpu import error, ffi, lib
+from . import libcuda
 from .binding import Library
 from .flags import matmul as flags
 
@@ -162,6 +164,34 @@ def _run(handle, plan: Plan, alpha, a, b, beta, c, out, bias, device: int, strea
         return _blas.lib.cublasLtMatmul(handle, plan.desc, *operands, plan.algo, space, size, stream)
 
 
+def _handle(device: int):
+    """The library's state for the device, whose context is current."""
+    if device not in _handles:
+        _handles.setdefault(device, _blas.made("cublasLtCreate", None, "void *"))  # for as long as the process runs
+    return _handles[device]
+
+
+def prepare(device: int) -> None:
+    """Makes the library guess, in a thread, for a product that nobody asked for: its first guess takes a tenth of a
+    second, in which who calls this has something else to do. Does nothing if the library has been used."""
+    if device in _handles:
+        return
+    try:
+        driver = libcuda.library()
+        context = libcuda.made(driver.cuCtxGetCurrent, "looking for the context")
+    except RuntimeError:
+        return  # an emulated device
+
+    def guess():
+        with contextlib.suppress(Exception):  # who needs the library is told
+            libcuda.check(driver.cuCtxSetCurrent(context), "opening the device")
+            n = 64
+            product = {"m": n, "n": n, "k": n, "lda": n, "ldb": n, "count": 1, "dtype": lib.TT_F32, "align": 0x4444}
+            Plan(_handle(device), ffi.new("tt_gemm *", product), None, *_choices(lib.TT_F32))
+
+    threading.Thread(target=guess, name="tinytorch: cuBLAS").start()
+
+
 def multiply(device: int, problem, a, b, c, out, bias, alpha, beta, stream: int) -> int:
     """out = alpha a b + beta c + bias, as tt_gemm in kernels/api/cuda.h describes it, on the device whose context
     is current. 1: the library has no algorithm with a bias for this, and nothing was done."""
@@ -169,9 +199,7 @@ def multiply(device: int, problem, a, b, c, out, bias, alpha, beta, stream: int)
     try:
         handle, plans = _handles[device], _plans[device, choices]
     except KeyError:
-        if device not in _handles:
-            _handles[device] = _blas.made("cublasLtCreate", None, "void *")  # for as long as the process runs
-        handle, plans = _handles[device], _plans.setdefault((device, choices), {})
+        handle, plans = _handle(device), _plans.setdefault((device, choices), {})
     key = ffi.buffer(problem, _KEY_BYTES)[:]
     plan = plans.get(key)
     if plan is None:

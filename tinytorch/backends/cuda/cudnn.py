@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ..cpu import OutOfMemoryError, error, ffi, lib
-from . import libcuda
+from . import cublas, libcuda
 from .binding import Library
 from .libcuda import check
 
@@ -159,6 +159,7 @@ class Handle:
     __slots__ = ("pointer", "device", "lock", "stream", "plans")
 
     def __init__(self, device: int):
+        cublas.prepare(device)  # who needs the one will need the other, too
         self.pointer = _dnn.made("cudnnCreate", None, "void *")  # for as long as the process runs
         names = "CreateDescriptor", "SetAttribute", "Finalize", "Execute", "DestroyDescriptor"
         lib.tt_cudnn_functions(*(_dnn.address(f"cudnnBackend{name}") for name in names))

@@ -6,7 +6,7 @@ import functools
 import os
 
 from ...dtypes import SUFFIXES
-from ...scalar import ELEMENTWISE, OPERATORS
+from ...scalar import ELEMENTWISE
 from ..cpu import ffi, lib
 
 
@@ -43,6 +43,11 @@ def approximate(source: str) -> str:
     return '#define TT_APPROXIMATE "cuda/device/approximate.cuh"\n' + source
 
 
+def quick(operator: str, dtype: str) -> str:
+    """The operator, or the function of prelude.cuh that gives the same bits in fewer instructions."""
+    return f"quick_{operator}" if dtype == "f32" and operator in ("sin", "cos", "lgamma") else operator
+
+
 @functools.cache
 def source_of(key: int) -> str:
     """What NVRTC compiles: the key's choices as macros, and the family's file."""
@@ -50,8 +55,7 @@ def source_of(key: int) -> str:
     operator = ffi.string(lib.tt_operator_name(key & 255, op)).decode()
     macros = {"TT_OP": op, "TT_VARIANT": variant, **{f"TT_D{k}": SUFFIXES[d] for k, d in enumerate(dtypes)}}
     if operator:
-        quick = operator in OPERATORS and OPERATORS[operator].periodic and dtypes[0] == lib.TT_F32
-        macros["TT_NAME"] = f"quick_{operator}" if quick else operator  # see prelude.cuh
+        macros["TT_NAME"] = quick(operator, SUFFIXES[dtypes[0]])
     if family == "elementwise":
         macros["TT_ARITY"] = ELEMENTWISE[op].arity
         macros.update({f"TT_K{k}": SUFFIXES[lib.tt_compute_of(op, k, dtypes[0])] for k in range(4)})

@@ -97,10 +97,14 @@ def scalar_kind(x) -> int:
     return kind
 
 
+# Integers from here up are those of uint64 alone, whose bits C is given.
+_HALF = 1 << 63
+
+
 def number(x) -> Tensor:
     """A Python number as an operand: 0-d, and weak in promotion."""
     kind = scalar_kind(x)
-    if kind == lib.TT_KIND_INT and not -(1 << 63) <= int(x) < 1 << 63:
+    if kind == lib.TT_KIND_INT and not -_HALF <= int(x) < _HALF:
         raise RuntimeError(f"value cannot be converted to type int64_t without overflow: {x}")
     return owned.tt_scalar(*number_parts(kind, x))
 
@@ -111,7 +115,7 @@ def number_parts(kind: int, x) -> tuple[int, float, int]:
         return kind, float(x), 0
     if kind == lib.TT_KIND_COMPLEX:
         return kind, float(x.real), int.from_bytes(_PART.pack(x.imag), sys.byteorder, signed=True)
-    return kind, 0.0, int(x)
+    return kind, 0.0, (int(x) + _HALF) % (2 * _HALF) - _HALF
 
 
 def broadcast_shape(op: str, handles: list) -> tuple:

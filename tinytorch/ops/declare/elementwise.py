@@ -82,7 +82,7 @@ class Elementwise(Op):
     def into(self, out: Tensor, args: tuple, name: str):
         """Writes into ``out``; recorded when it is one of the arguments (in place). Returns it."""
         if not isinstance(out, Tensor):
-            which = "input" if any(a is out for a in args) else "out"
+            which = "input" if args and args[0] is out else "out"
             raise TypeError(f"{name}(): argument '{which}' must be Tensor, not {type(out).__name__}")
         self.judge(args, name)
         tensors = [operand(a, name, p) for a, p in zip(args, self.params)]
@@ -416,8 +416,9 @@ def attach_inplace(op: Elementwise, name: str, doc: str, second: str = "other") 
     if len(op.params) == 2:
         params, call = f"input, {second}", f"update(input, {second}, written)"
         if op.tensors and op.tensors[1]:
-            check = f"if not isinstance({second}, Tensor):\n    op.judge((input, {second}), written)\n"
-    source = f"def inplace({params}):{judged(f'{check}return op.{call}')}"
+            check = f"\n    if not isinstance({second}, Tensor):\n        op.judge((input, {second}), written)"
+    body = f"{check}\n    return op.{call}"
+    source = f"def inplace({params}):{judged(body)}"
     (inplace,) = build(op, source, f"<in place, of {params}>", ("inplace",), written=written)
     inplace.__name__, inplace.op = written, record_of(written, kind="update")  # which sees to its arguments itself
     inplace.__doc__ = f"In place: {doc}"

@@ -57,9 +57,8 @@ def refuse(exc: Exception) -> None:
     given = arguments(fn, code, found)
     if isinstance(found, dict):  # before Python 3.13 a copy, which the frame keeps, and in which is ``exc``
         found.clear()
-    own = isinstance(exc, ValueError) and not NUMPYS.search(str(exc))
-    if given is None or (own and (of_functional(fn) or fn.op.namespace == "signal.windows")):
-        return  # PyTorch's functions in Python look at values before its parser sees any argument
+    if given is None or values_first(fn, exc):
+        return
     name = fn.__name__ if fn.op.namespace in ("", "nn.functional") else f"{fn.op.namespace}.{fn.__name__}"
     text = judged(fn, given)
     if text is None and isinstance(exc, OverflowError) and too_far(given):
@@ -81,6 +80,8 @@ def refuse_call(exc: Exception, fn, args: tuple, kwargs: dict) -> None:
         return
     text = None
     if hasattr(fn, "op"):
+        if values_first(fn, exc) or (in_python(fn) and isinstance(exc, NotImplementedError)):
+            return
         try:
             given = inspect.signature(fn).bind(*args, **kwargs).arguments
         except TypeError as unbound:
@@ -90,6 +91,17 @@ def refuse_call(exc: Exception, fn, args: tuple, kwargs: dict) -> None:
         text = asked(exc, {str(place): a for place, a in (*enumerate(args), *kwargs.items())})
     if text is not None:
         raise TypeError(f"{fn.__name__}(): {text}") from None
+
+
+def values_first(fn: FunctionType, exc: Exception) -> bool:
+    """Is it the ValueError of a function that PyTorch has in Python, which looks at values before its parser sees any
+    argument?"""
+    return in_python(fn) and isinstance(exc, ValueError) and not NUMPYS.search(str(exc))
+
+
+def in_python(fn: FunctionType) -> bool:
+    """Is it a function that PyTorch has in Python?"""
+    return of_functional(fn) or fn.op.namespace == "signal.windows"
 
 
 def of_functional(fn: FunctionType) -> bool:
@@ -189,7 +201,20 @@ _ASKED = {
     "all.dim": "int | Sequence[_int] | None",
     "polygamma.n": "int",
     "one_hot.num_classes": "int",
-    "unflatten.sizes": None,
+    "Tensor.unflatten.sizes": None,
+    "unflatten.sizes": "Sequence[_int]",
+    "stft.center": None,
+    "view_copy.size": "Sequence[_int] | _dtype",
+    "tensor_split.indices_or_sections": "int | Sequence[_int] | Tensor",
+    "margin_ranking_loss.margin": None,
+    "nuclear_norm.dim": None,
+    "narrow_copy.start": "_int",
+    "combinations.r": "int",
+    "scaled_dot_product_attention.is_causal": "_bool",
+    "scaled_dot_product_attention.enable_gqa": "_bool",
+    "quantile.dim": "int | None",
+    "nanquantile.dim": "int | None",
+    "affine_grid.size": None,
     "chunk.chunks": "int",
     "unsafe_chunk.chunks": "int",
     "unsafe_split.split_size": "_int",

@@ -170,6 +170,7 @@ SHARED = {
     "median": "_float",
     "memo": "Any",
     "memory_format": "_memory_format",
+    "ambiguity_check": "_bool | list[_memory_format]",
     "min_val": "_float",
     "minlength": "_int",
     "mode": "str",

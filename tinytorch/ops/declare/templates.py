@@ -9,7 +9,6 @@ through ``Op.record``.
 
 from __future__ import annotations
 
-import textwrap
 from _thread import get_ident
 
 from ...autograd.formulas import generate
@@ -40,8 +39,7 @@ _STAMPED = """
 
 
 _JUDGED = """
-    try:
-{}
+    try:{}
     except Exception as exc:
         refuse(exc)
         raise
@@ -60,8 +58,9 @@ def recording(args: str, edges: str, saves: str, versions: str = "()", node: str
 
 
 def judged(body: str) -> str:
-    """The body of a public function; what goes wrong in it is judged (refusals.py)."""
-    return _JUDGED.format(textwrap.indent(textwrap.dedent(body).strip(), 8 * " "))
+    """The ``body`` of a public function, from the end of its first line on; what goes wrong in it is judged
+    (refusals.py)."""
+    return _JUDGED.format(body.rstrip().replace("\n    ", "\n        "))
 
 
 def build(op, source: str, filename: str, names: tuple[str, ...], **things) -> list:

@@ -1,0 +1,305 @@
+/* Normalisation of channels. Where a channel's elements lie in runs, a thread takes whole channels, so that all but the first
+ * pass over one find it in the cache; where channels lie closest together, rows of them are shared out. Operands of a half
+ * type are copied as float32 first. */
+#include "cpu/batch_norm.h"
+#include "backend/plain.h"
+#include "cpu/cpu.h"
+#include "cpu/reduce.h"
+#include <string.h>
+
+TT_ISA_TABLES(tt_batch_table, tt_batch)
+
+#define GRAIN 32768 /* elements that are worth a thread */
+#define TILE 128 /* bytes of the sums of a thread's columns, of each lane: with both sums, half of L1 */
+
+enum { X, G, WEIGHT, BIAS, MEAN, RSTD, OPERANDS };
+
+typedef struct {
+    const tt_batch_loops *loops;
+    const tt_reducer *sum, *devsq;
+    const char *x, *g;
+    char *out;
+    const char *weight, *mean, *rstd;
+    char *totals, *products; /* of each channel: sums of x and of (x - mean)^2, or of g and of g (x - mean) */
+    char *scale, *shift, *slope; /* tt_batch_numbers */
+    char *of_weight, *of_bias;
+    char *parts; /* [channels][2][blocks], or [2][blocks][channels] */
+    int64_t channels, inner, n, blocks;
+    int size;
+} job;
+
+static int64_t grain_of(int64_t elements) { return elements >= GRAIN ? 1 : GRAIN / elements; }
+
+static int64_t in_block(const job *j, int64_t block) {
+    int64_t rest = j->n - block * TT_BLOCK;
+    return rest < TT_BLOCK ? rest : TT_BLOCK;
+}
+
+/* Channels whose elements lie in runs */
+
+typedef struct {
+    const job *j;
+    int64_t channel;
+    int pass;
+} channel_pass;
+enum { SUM, DEVSQ, GRADIENT };
+
+/* A block of a channel's elements, one after another. */
+static const char *block_of(const job *j, const char *x, int64_t channel, int64_t block, char *room) {
+    int64_t first = block * TT_BLOCK, run = first / j->inner, start = first % j->inner, n = in_block(j, block);
+    x += (run * j->channels + channel) * j->inner * j->size;
+    if (start + n <= j->inner) return x + start * j->size;
+    j->loops->gather(room, x, start, j->inner, j->channels * j->inner, n);
+    return room;
+}
+
+static void sum_blocks(void *context, int64_t begin, int64_t end) {
+    const channel_pass *w = context;
+    const job *j = w->j;
+    const char *mean = (w->pass == GRADIENT ? j->mean : j->totals) + w->channel * j->size;
+    char rooms[2][TT_BLOCK * 8] __attribute__((aligned(64)));
+    char *first = j->parts + 2 * w->channel * j->blocks * j->size, *second = first + j->blocks * j->size;
+    for (int64_t b = begin; b < end; b++) {
+        const char *x = block_of(j, j->x, w->channel, b, rooms[0]);
+        if (w->pass == GRADIENT) {
+            const char *g = block_of(j, j->g, w->channel, b, rooms[1]);
+            j->loops->sums(first + b * j->size, second + b * j->size, g, x, mean, in_block(j, b));
+        } else if (w->pass == SUM) j->sum->reduce_block(first + b * j->size, x, in_block(j, b), NULL);
+        else j->devsq->reduce_block(second + b * j->size, x, in_block(j, b), mean);
+    }
+}
+
+/* Sums of a channel, of the threads that are free. */
+static void sum_channel(const job *j, int64_t c, int pass) {
+    channel_pass w = {j, c, pass};
+    tt_parallel(j->blocks, grain_of(TT_BLOCK), sum_blocks, &w);
+    char *parts = j->parts + 2 * c * j->blocks * j->size, *to[2] = {j->totals, j->products};
+    for (int k = 0; k < 2; k++, parts += j->blocks * j->size) {
+        if (k == 0 ? pass == DEVSQ : pass == SUM) continue;
+        tt_join_blocks(j->sum, parts, j->blocks, j->size, 1);
+        memcpy(to[k] + c * j->size, parts, (size_t)j->size);
+    }
+}
+
+static void statistics_range(void *context, int64_t begin, int64_t end) {
+    const job *j = context;
+    for (int64_t c = begin; c < end; c++) {
+        sum_channel(j, c, SUM);
+        j->loops->divide(j->totals + c * j->size, 1, (double)j->n);
+        sum_channel(j, c, DEVSQ);
+    }
+}
+
+static void sums_range(void *context, int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; c++) sum_channel(context, c, GRADIENT);
+}
+
+/* What the sums of n channels from c on say. */
+static void set_slopes(const job *j, int64_t c, int64_t n) {
+    int64_t at = c * j->size;
+    j->loops->slopes(j->scale + at, j->shift + at, j->slope + at, j->of_weight + at, j->of_bias + at,
+                     j->weight ? j->weight + at : NULL, j->rstd + at, j->totals + at, j->products + at, n,
+                     (double)j->n);
+}
+
+static tt_batch_numbers numbers_of(const job *j, int64_t c) {
+    int64_t at = c * j->size;
+    return (tt_batch_numbers){j->mean + at, j->scale + at, j->shift + at, j->slope ? j->slope + at : NULL};
+}
+
+static void write_elements(const job *j, int64_t from, int64_t n, const tt_batch_numbers *numbers, bool each) {
+    int64_t at = from * j->size;
+    if (j->g) j->loops->gradient(j->out + at, j->g + at, j->x + at, numbers, n, each);
+    else j->loops->normalize(j->out + at, j->x + at, numbers, n, each);
+}
+
+static void runs_range(void *context, int64_t begin, int64_t end) {
+    const job *j = context;
+    for (int64_t u = begin; u < end; u++) {
+        tt_batch_numbers numbers = numbers_of(j, u % j->channels);
+        write_elements(j, u * j->inner, j->inner, &numbers, false);
+    }
+}
+
+/* The gradients of whole channels, sums and all. */
+static void gradient_range(void *context, int64_t begin, int64_t end) {
+    const job *j = context;
+    for (int64_t c = begin; c < end; c++) {
+        sum_channel(j, c, GRADIENT);
+        set_slopes(j, c, 1);
+        tt_batch_numbers numbers = numbers_of(j, c);
+        for (int64_t at = c * j->inner; at < j->n * j->channels; at += j->channels * j->inner)
+            write_elements(j, at, j->inner, &numbers, false);
+    }
+}
+
+/* A thread to a channel; where there are fewer of them than threads, these share the blocks of each. */
+static void over_channels(job *j, tt_range_fn fn) {
+    tt_parallel(j->channels, j->channels < tt_get_num_threads() ? j->channels : grain_of(j->n), fn, j);
+}
+
+/* Channels that lie closest together */
+
+static void sum_rows_range(void *context, int64_t begin, int64_t end) {
+    const job *j = context;
+    char tiles[2][TT_LANES * TILE] __attribute__((aligned(64)));
+    int64_t width = TILE / j->size, across = (j->channels + width - 1) / width, bytes = j->channels * j->size;
+    for (int64_t u = begin; u < end; u++) {
+        int64_t block = u / across, left = u % across * width, n = in_block(j, block);
+        int64_t w = j->channels - left < width ? j->channels - left : width, pitch = w * j->size;
+        int64_t at = block * TT_BLOCK * bytes + left * j->size;
+        j->loops->sums_rows(tiles[0], tiles[1], j->g + at, j->x + at, j->mean + left * j->size, j->channels, n, w);
+        int64_t live = n < TT_LANES ? n : TT_LANES;
+        for (int64_t h = TT_LANES / 2; h > 0; h /= 2)
+            if (live > h) {
+                for (int k = 0; k < 2; k++) j->sum->join(tiles[k], tiles[k] + h * pitch, (live - h) * w);
+                live = h;
+            }
+        for (int k = 0; k < 2; k++)
+            memcpy(j->parts + (k * j->blocks + block) * bytes + left * j->size, tiles[k], (size_t)pitch);
+    }
+}
+
+static void sum_rows(job *j) {
+    int64_t width = TILE / j->size, bytes = j->channels * j->size;
+    tt_parallel(j->blocks * ((j->channels + width - 1) / width), grain_of(TT_BLOCK * width), sum_rows_range, j);
+    char *to[2] = {j->totals, j->products};
+    for (int k = 0; k < 2; k++) {
+        char *parts = j->parts + k * j->blocks * bytes;
+        tt_join_blocks(j->sum, parts, j->blocks, bytes, j->channels);
+        memcpy(to[k], parts, (size_t)bytes);
+    }
+}
+
+static void rows_range(void *context, int64_t begin, int64_t end) {
+    const job *j = context;
+    tt_batch_numbers numbers = numbers_of(j, 0);
+    for (int64_t r = begin; r < end; r++) write_elements(j, r * j->channels, j->channels, &numbers, true);
+}
+
+/* The entries */
+
+static job job_of(const tt_batch_norm_work *w, const tt_plain *in, int dtype) {
+    const tt_batch_table *table = tt_batch[tt_isa_index];
+    int64_t n = w->outer * w->inner;
+    return (job){.loops = dtype == TT_F64 ? &table->f64 : &table->f32,
+                 .sum = tt_get_reducer(TT_RED_sum, dtype),
+                 .devsq = tt_get_reducer(TT_RED_devsq, dtype),
+                 .x = tt_plain_data(&in[X]),
+                 .g = tt_plain_data(&in[G]),
+                 .weight = tt_plain_data(&in[WEIGHT]),
+                 .mean = tt_plain_data(&in[MEAN]),
+                 .rstd = tt_plain_data(&in[RSTD]),
+                 .channels = w->channels,
+                 .inner = w->inner,
+                 .n = n,
+                 .blocks = (n + TT_BLOCK - 1) / TT_BLOCK,
+                 .size = tt_itemsizes[dtype]};
+}
+
+static bool take(tt_plain *in, const tt_batch_norm_work *w, int dtype) {
+    tt_array *all[OPERANDS] = {w->x, w->g, w->weight, w->bias, w->mean, w->rstd};
+    for (int k = 0; k < OPERANDS; k++)
+        if (!tt_plain_take(&in[k], all[k], dtype)) return false;
+    return true;
+}
+
+/* (1 - momentum) of what it was and `momentum` of the value, rounded to its dtype after each step. */
+static void mix(const job *j, tt_array *running, char *room, const char *value, int dtype, double momentum,
+                double factor) {
+    const tt_cast_loops *casts = tt_isa->casts;
+    casts[running->dtype][dtype](room, running->data, j->channels);
+    j->loops->multiply(room, j->channels, 1 - momentum);
+    casts[dtype][running->dtype](running->data, room, j->channels);
+    casts[running->dtype][dtype](room, running->data, j->channels);
+    j->loops->mix(room, value, j->channels, momentum, factor);
+    casts[dtype][running->dtype](running->data, room, j->channels);
+}
+
+bool tt_cpu_batch_statistics(const tt_batch_norm_work *of, const tt_batch_statistics_work *w) {
+    int dtype = w->stats->dtype;
+    tt_plain in[OPERANDS] = {{0}};
+    char *parts = NULL;
+    bool ok = take(in, of, dtype);
+    if (ok) {
+        job j = job_of(of, in, dtype);
+        int64_t bytes = j.channels * j.size;
+        ok = (parts = j.parts = tt_scratch(2 * bytes * j.blocks));
+        j.totals = w->stats->data;
+        j.products = j.totals + bytes;
+        if (ok && of->inner > 1) over_channels(&j, statistics_range);
+        else if (ok) {
+            tt_reduction g;
+            tt_array rows = *in[X].array;
+            rows.ndim = 2;
+            rows.shape = (int64_t[]){j.n, j.channels};
+            rows.strides = (int64_t[]){j.channels, 1};
+            tt_reduction_plan(&g, &rows, tt_bit(0), dtype, j.size, false);
+            ok = tt_reduction_run(&g, j.sum, NULL, j.totals, NULL);
+            j.loops->divide(j.totals, j.channels, (double)j.n);
+            ok = ok && tt_reduction_run(&g, j.devsq, j.totals, j.products, NULL);
+        }
+        if (ok) {
+            double freedom = (double)j.n / (double)(j.n > 1 ? j.n - 1 : 1);
+            j.loops->divide(j.products, j.channels, (double)j.n);
+            for (int k = 0; k < 2; k++)
+                if (w->running[k])
+                    mix(&j, w->running[k], parts, k ? j.products : j.totals, dtype, w->momentum, k ? freedom : 1);
+            j.loops->rsqrt(j.products, j.channels, w->eps);
+        }
+    }
+    if (parts) tt_scratch_free(parts);
+    tt_plain_done(in, OPERANDS);
+    return ok;
+}
+
+bool tt_cpu_batch_norm_sums(const tt_batch_norm_work *w) {
+    int dtype = w->sums->dtype;
+    tt_plain in[OPERANDS] = {{0}};
+    char *parts = NULL;
+    bool ok = take(in, w, dtype);
+    if (ok) {
+        job j = job_of(w, in, dtype);
+        ok = (parts = j.parts = tt_scratch(2 * j.channels * j.size * j.blocks));
+        j.totals = w->sums->data;
+        j.products = j.totals + j.channels * j.size;
+        if (ok && w->inner > 1) over_channels(&j, sums_range);
+        else if (ok) sum_rows(&j);
+    }
+    if (parts) tt_scratch_free(parts);
+    tt_plain_done(in, OPERANDS);
+    return ok;
+}
+
+bool tt_cpu_batch_norm(const tt_batch_norm_work *w) {
+    int dtype = tt_compute_dtype(w->x->dtype);
+    tt_plain in[OPERANDS] = {{0}};
+    tt_wide wide = {0};
+    char *numbers = NULL;
+    bool ok = take(in, w, dtype) && tt_wide_start(&wide, w->out, dtype), with_sums = w->of_weight;
+    if (ok) {
+        job j = job_of(w, in, dtype);
+        int64_t bytes = j.channels * j.size;
+        ok = (numbers = tt_scratch(bytes * (3 + (with_sums ? 2 + 2 * j.blocks : 0))));
+        j.out = wide.array->data;
+        j.scale = numbers;
+        j.shift = numbers + bytes;
+        if (with_sums) {
+            j.slope = numbers + 2 * bytes;
+            j.totals = numbers + 3 * bytes;
+            j.products = numbers + 4 * bytes;
+            j.parts = numbers + 5 * bytes;
+            j.of_weight = w->of_weight->data;
+            j.of_bias = w->of_bias->data;
+            if (ok && w->inner == 1) sum_rows(&j);
+            if (ok && w->inner == 1) set_slopes(&j, 0, j.channels);
+        } else if (ok)
+            j.loops->affine(j.scale, j.shift, j.weight, tt_plain_data(&in[BIAS]), j.mean, j.rstd, j.channels);
+        if (ok && w->inner > 1 && with_sums) over_channels(&j, gradient_range);
+        else if (ok && w->inner > 1) tt_parallel(w->outer * j.channels, grain_of(j.inner), runs_range, &j);
+        else if (ok) tt_parallel(j.n, grain_of(j.channels), rows_range, &j);
+    }
+    if (numbers) tt_scratch_free(numbers);
+    tt_plain_done(in, OPERANDS);
+    return tt_wide_end(&wide, ok);
+}

@@ -1,0 +1,128 @@
+/* Scans of neighbouring elements: a warp has a block of them, and each of its lanes a chunk. */
+#pragma once
+#define TT_WARPS (TT_SCAN_THREADS / 32)
+
+/* What the threads of a warp have of its block: a chunk for each lane. */
+struct chunk {
+    accumulator before; /* what the chunks before it in the block give */
+    accumulator total;  /* ... and with its own */
+};
+
+static TT_DEVICE element_type *warp_tile() {
+    __shared__ __align__(8) unsigned char tiles[TT_WARPS][32 * 33 * (TT_INDEXED ? 8 : sizeof(element_type))];
+    return (element_type *)tiles[threadIdx.x / 32];
+}
+
+static TT_DEVICE int of_chunk(int n) {
+    const int many = n - (int)(threadIdx.x & 31) * TT_CHUNK;
+    return many < TT_CHUNK ? many : TT_CHUNK;
+}
+
+template <bool whole> static TT_DEVICE void read_chunks(const TT_ARGS &p, int64_t row, int64_t first, int n, chunk &c) {
+    const int lane = threadIdx.x & 31, warp = threadIdx.x / 32, many = of_chunk(n);
+    const element_type *x = (const element_type *)p.a + row * p.n;
+    element_type *const tile = warp_tile(), *const own = tile + lane * 33;
+    const int64_t start = first + lane * TT_CHUNK;
+    element_type raw[32];
+#pragma unroll
+    for (int k = 0; k < 32; k++)
+        if (whole || k * 32 + lane < n) raw[k] = x[place(p, first + k * 32 + lane)];
+#pragma unroll
+    for (int k = 0; k < 32; k++)
+        if (whole || k * 32 + lane < n) tile[k * 33 + lane] = raw[k];
+    __syncwarp();
+    const accumulator total = total_of<whole>(many, start, [&](int j) { return own[j]; });
+#if TT_GOES_ON
+    __shared__ tt_pack<acc_type, 2> steps[TT_WARPS][32];
+    /* The largest up to each lane's, how much what came before shrinks then, and what is added; sums one after the other. */
+    acc_type top = total.value;
+#pragma unroll
+    for (int h = 1; h < 32; h *= 2) {
+        const acc_type other = __shfl_up_sync(~0u, top, h);
+        if (lane >= h) top = tt_log_top(other, top);
+    }
+    const acc_type former = __shfl_up_sync(~0u, top, 1), share = log_share(former, total.value);
+    const bool grows = total.value > former;
+    steps[warp][lane] = {lane == 0 ? 0 : grows ? share : 1, lane == 0 || grows ? 1 : share};
+    __syncwarp();
+    acc_type sum = 0, up_to_here = 0;
+#pragma unroll
+    for (int s = 0; s < 32; s++) {
+        sum = sum * steps[warp][s].at[0] + steps[warp][s].at[1];
+        if (s == lane) up_to_here = sum;
+    }
+    c.total = accumulated(log_total(top, up_to_here), 0);
+    c.before.value = __shfl_up_sync(~0u, c.total.value, 1);
+    __syncwarp();
+#else
+    __shared__ accumulator chunks[TT_WARPS][32], sums[TT_WARPS][32];
+    chunks[warp][lane] = total;
+    __syncwarp();
+    accumulator sum = chunks[warp][0];
+#pragma unroll TT_COPIES(32)
+    for (int s = 1; s < 32; s++) { /* all lanes write the same */
+        sums[warp][s] = sum;
+        if (s < 31) sum = join(sum, chunks[warp][s]);
+    }
+    __syncwarp();
+    c.before = sums[warp][lane ? lane : 1];
+    c.total = join(c.before, total);
+#endif
+}
+
+template <bool whole>
+static TT_DEVICE void write_chunks(const TT_ARGS &p, int64_t row, int64_t first, int n, const chunk &c,
+                                   const accumulator &sum) {
+    const int lane = threadIdx.x & 31, many = of_chunk(n);
+    element_type *const tile = warp_tile(), *const own = tile + lane * 33;
+    accumulator before = c.before;
+    if (first > 0) before = lane > 0 ? join(sum, before) : sum;
+    else if (lane == 0)
+        before.value = TT_CONVERT(f64, TT_D1,
+                                  TT_OP == TT_SCAN_PROD ? 1.0
+                                  : TT_COSTS            ? -TT_INF_F64
+                                                        : -0.0); /* which leaves all as it is */
+    const int64_t start = first + lane * TT_CHUNK;
+#if TT_INDEXED
+    int64_t places[TT_CHUNK];
+#endif
+#if TT_GOES_ON
+    growing a;
+    a.start(before.value);
+#pragma unroll TT_FEW
+    for (int j = 0; j < TT_CHUNK; j++)
+        if (whole || j < many) {
+            a.add(first_of(own[j], start + j).value);
+            own[j] = result_of(a.total());
+        }
+#else
+    accumulator a = before;
+#pragma unroll
+    for (int j = 0; j < TT_CHUNK; j++)
+        if (whole || j < many) {
+            const accumulator next = first_of(own[j], start + j);
+            const bool alone = TT_INDEXED && first == 0 && lane == 0;
+            a = j ? join(a, next) : next;
+            const accumulator all = alone ? a : join(before, a);
+            own[j] = result_of(all);
+#if TT_INDEXED
+            places[j] = all.at;
+#endif
+        }
+#endif
+    __syncwarp();
+    element_type *out = (element_type *)p.out + row * p.n;
+#pragma unroll
+    for (int k = 0; k < 32; k++)
+        if (whole || k * 32 + lane < n) out[place(p, first + k * 32 + lane)] = tile[k * 33 + lane];
+    __syncwarp();
+#if TT_INDEXED
+    int64_t *const found = (int64_t *)tile;
+#pragma unroll
+    for (int j = 0; j < TT_CHUNK; j++)
+        if (whole || j < many) found[lane * 33 + j] = places[j];
+    __syncwarp();
+    for (int k = 0; k < 32; k++)
+        if (whole || k * 32 + lane < n) p.index[row * p.n + place(p, first + k * 32 + lane)] = found[k * 33 + lane];
+#endif
+}
