@@ -39,7 +39,8 @@ def steps(torch):
         wrap([{"a": 1}]).map(str, "a", "b"), wrap([[1, 2, 3]]).map(max, input_col=[2, 0], output_col=1),
         wrap([(1, 2, 3)]).map(max, input_col=[0, 2]), wrap([[0, 1], [1, 0]]).filter(bool, input_col=1),
         p().groupby(bool), p().groupby(bool, group_size=2), p().groupby(bool, keep_key=True),
-        p().groupby(str, buffer_size=3), p().groupby(str, buffer_size=3, group_size=2, drop_remaining=True),
+        p().groupby(bool, buffer_size=4), p().groupby(str, buffer_size=3),
+        p().groupby(str, buffer_size=3, group_size=2, drop_remaining=True),
         p().groupby(bool, buffer_size=4, group_size=3, guaranteed_group_size=1),
     ]  # fmt: skip
     return [(outcome(lambda q=q: len(q)) if hasattr(q, "__len__") else None, [plain(v) for v in q]) for q in made]

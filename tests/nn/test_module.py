@@ -498,19 +498,3 @@ def test_training_step():
         opt.step()
         losses.append(loss.item())
     assert losses[-1] < 0.05 * losses[0]
-
-
-def test_a_class_that_answers_for_attributes_is_asked_for_weights():
-    """As Pyro's modules are, which note who is asked for."""
-    asked = []
-
-    class Noting(nn.Module):
-        def __getattr__(self, name):
-            asked.append(name)
-            return super().__getattr__(name)
-
-    for layer, size in ((nn.Linear(2, 2), (1, 2)), (nn.Conv1d(2, 2, 1), (1, 2, 3)), (nn.LayerNorm(2), (1, 2))):
-        layer.__class__ = type("Both", (Noting, type(layer)), {})
-        asked.clear()
-        layer(tt.ones(size))
-        assert [name for name in asked if name in ("weight", "bias")] == ["weight", "bias"]
