@@ -6,7 +6,9 @@ import pickle
 import sys
 
 import torch
+import torch._dynamo
 import torch.backends.cudnn
+import torch.utils.collect_env
 import torch.distributed as dist
 import torch.nn as nn
 import torch.nn.functional as F
@@ -218,7 +220,9 @@ tell(
 )
 
 # Further modules at their paths.
+tell(torch.utils.collect_env.run("echo yes; exit 3"), torch.utils.collect_env.run(["echo", "no"])[:2])
 future = torch.futures.Future()
+tell(isinstance(future, torch.Future), len(torch._dynamo.list_backends()) > 0)
 following = future.then(lambda f: f.value() + 1)
 tell(future.done(), error_of(lambda: future.set_exception(1)).partition(":")[0])
 future.set_result(3)
