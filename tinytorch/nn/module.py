@@ -461,6 +461,18 @@ class Module(HookMethods, StateMethods):
         """On a CUDA device (the current one). Returns this module. RuntimeError for another kind of device."""
         return Module.to(self, CUDA if device is None else cuda_device(device))
 
+    def xpu(self, device=None):
+        """On an Intel GPU: PyTorch's name for a kind of device that is not here. RuntimeError."""
+        return Module.to(self, "xpu" if device is None else f"xpu:{device}")
+
+    def mtia(self, device=None):
+        """On an accelerator of Meta's: PyTorch's name for a kind of device that is not here. RuntimeError."""
+        return Module.to(self, "mtia" if device is None else f"mtia:{device}")
+
+    def ipu(self, device=None):
+        """On a Graphcore processor: PyTorch's name for a kind of device that is not here. RuntimeError."""
+        return Module.to(self, "ipu" if device is None else f"ipu:{device}")
+
     # As text.
 
     def compile(self, *args, **kwargs):
