@@ -96,7 +96,7 @@ def spatial(op: str, input: Tensor, dims: int) -> tuple[int, ...]:
     """The sizes of the last ``dims`` dimensions; RuntimeError unless the tensor is (C, *) or (N, C, *), and nothing but
     N is 0."""
     shape = tuple(input.shape)
-    if (op == "avg_pool2d" and len(shape) < 3) or (op.startswith("adaptive_avg") and len(shape) < dims):
+    if (op == "avg_pool2d" and len(shape) < 3) or (op.startswith("adaptive_avg") and len(shape) < 2):
         raise IndexError(
             f"{op}: Dimension out of range: expected a 3D or 4D (batch mode) tensor, but got: {list(shape)}"
         )

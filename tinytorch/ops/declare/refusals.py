@@ -173,6 +173,8 @@ _ASKED = {
     "split_copy.split_size": "_int",
     "pca_lowrank.q": None,
     "pca_lowrank.niter": None,
+    "segment_reduce.axis": "int",
+    "nn.functional.fold.output_size": None,
     "svd_lowrank.niter": None,
     "svd_lowrank.q": None,
     "output_ratio": None,
