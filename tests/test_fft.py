@@ -123,6 +123,38 @@ def test_rows_of_a_power_of_two(name, n):
                 assert len(set(results)) == 1
 
 
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("n", [2048, 4096, 2**16])
+def test_long_rows(name, n):
+    """A few rows are transformed in parts: next to each other and apart, cut, followed by zeros, scaled; with the same
+    bits on every instruction set and for any number of threads."""
+    isa, threads = lib.tt_isa_name(), M.get_num_threads()
+    for dtype, tolerance in (("complex64", 2e-6), ("complex128", 4e-15)):
+        for shape, dim in (((2, n + 2), 1), ((n + 2, 3), 0), ((n + 2,), 0)):
+            whole = numbers(name, *shape, dtype=dtype)
+            for size in (n, n - 3, n + 2):
+                x = np.take(whole, range(size), dim)
+                expected = getattr(np.fft, name)(x.astype("f8" if name in HALF else "c16"), n, dim, "ortho")
+                results = []
+                for k, one in enumerate(("baseline", "avx2", "avx512")):
+                    if lib.tt_set_isa(one.encode()) == 0:
+                        M.set_num_threads(k + 1)
+                        result = to_numpy(getattr(M.fft, name)(M.from_numpy(x), n, dim, "ortho"))
+                        assert_values(result, expected, dtype, f"{name} {one} {shape}", rtol=0, atol=tolerance)
+                        results.append(result.tobytes())
+                lib.tt_set_isa(isa)
+                M.set_num_threads(threads)
+                assert len(set(results)) == 1
+
+
+def test_a_long_row_with_an_infinite_number():
+    x = np.ones(4096, "f4")
+    x[5] = np.inf
+    result = M.fft.rfft(M.from_numpy(x)).numpy()
+    assert result[0] == np.inf and result[0].imag == 0
+    assert not np.isfinite(result).any()
+
+
 def test_infinite_numbers_stay_in_their_rows():
     x = np.ones((9, 64), "c8")
     x[3, 0] = np.inf

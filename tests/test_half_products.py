@@ -11,6 +11,7 @@ import tinytorch as tt
 SIZES = [
     *((1, 1, 1), (6, 32, 4), (7, 31, 9), (3, 33, 5), (17, 100, 33), (64, 2049, 17), (245, 1100, 250), (513, 70, 520)),
     *((1, 1000, 300), (300, 1000, 1), (2, 3000, 5), (1, 5, 1), (5, 0, 4), (0, 5, 4), (4, 5, 0)),
+    *((1, 700, 1), (1, 33, 1), (1, 129, 130), (130, 128, 1), (1, 1, 65), (31, 2, 1)),
 ]
 ROUNDING = {"bfloat16": 2.0**-8, "float16": 2.0**-11}
 
@@ -62,6 +63,23 @@ def test_special_values(dtype):
         b[0, 4] = value
         assert (a @ b).isfinite().sum(0).tolist() == [7] * 4 + [0] + [7] * 4
     assert (tt.full((2, 3), 200.0, dtype=tt.float16) @ tt.full((3, 2), 200.0, dtype=tt.float16)).isinf().all()
+
+
+@pytest.mark.parametrize("dtype", ROUNDING)
+def test_vectors(dtype):
+    """Next to each other and apart; an infinity is seen by its own number of the result alone."""
+    dtype, rounding = getattr(tt, dtype), ROUNDING[dtype]
+    rng = np.random.default_rng(0)
+    for m, k in ((1, 3), (70, 33), (33, 259)):
+        matrix, vectors = (tt.tensor(rng.standard_normal(shape)).to(dtype) for shape in ((m, k), (k, 3)))
+        for a, x in itertools.product((matrix, matrix.t().contiguous().t()), (vectors[:, 1], vectors[:, 1].clone())):
+            exact, square = a.double().numpy() @ x.double().numpy(), x.double().numpy() @ x.double().numpy()
+            for result in (a @ x, x @ a.t(), tt.mv(a, x)):
+                agree(result, exact, k, rounding)
+            agree(tt.dot(x, vectors[:, 1]), square, k, rounding)
+            other = a.clone()
+            other[m - 1, k - 1] = np.inf
+            assert (other @ x).isfinite().tolist() == (x @ other.t()).isfinite().tolist() == [True] * (m - 1) + [False]
 
 
 @pytest.mark.parametrize("dtype", ROUNDING)

@@ -1,5 +1,5 @@
 /* Fourier transforms on the CPU: of several rows of a power of two by loops of ours (Note [Rows side by side] in fft.h), of
- * others by the loops of NumPy's fft (pocketfft).
+ * others by the loops of NumPy's fft (pocketfft), and of long ones by both (Note [A long row]).
  *
  * Note [NumPy's loops]
  * The functions of numpy.fft are generalised ufuncs, and what such an object runs is a C function of a published type
@@ -164,6 +164,92 @@ static void run_rows(void *context, int64_t begin, int64_t end) {
     }
 }
 
+/* The roots of Note [A long row], `pitch` numbers to a row: real parts, then imaginary ones. Kept, as those above. */
+static const void *long_roots_of(int64_t n, int64_t pitch, int64_t count, bool wide) {
+    static void *made[2][2][32]; /* by whether all numbers of a part are wanted */
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    void **place = &made[wide][count == n / TT_FFT_PARTS][__builtin_ctzll((uint64_t)n)];
+    void *roots = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+    if (roots) return roots;
+    pthread_mutex_lock(&lock);
+    int64_t all = TT_FFT_PARTS * pitch;
+    if (!*place && (roots = calloc((size_t)(2 * all), wide ? 8 : 4))) {
+        for (int64_t r = 0; r < TT_FFT_PARTS; r++)
+            for (int64_t k = 0; k < count; k++) {
+                int64_t at = r * pitch + k;
+                double re, im;
+                root(r * k, n, &re, &im);
+                if (wide) ((double *)roots)[at] = re, ((double *)roots)[all + at] = im;
+                else ((float *)roots)[at] = (float)re, ((float *)roots)[all + at] = (float)im;
+            }
+        __atomic_store_n(place, roots, __ATOMIC_RELEASE);
+    }
+    roots = *place;
+    pthread_mutex_unlock(&lock);
+    return roots;
+}
+
+typedef struct {
+    tt_fft_long of;
+    void (*join)(const tt_fft_long *, int64_t begin, int64_t end);
+} long_job;
+
+static void join_range(void *context, int64_t begin, int64_t end) {
+    const long_job *j = context;
+    j->join(&j->of, begin, end);
+}
+
+/* Parts of a long row: always as many to a call, so that NumPy does the same with each. */
+static void run_parts(void *context, int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; k++) run_rows(context, k * FEW_ROWS, (k + 1) * FEW_ROWS);
+}
+
+static bool is_long(const fft_job *j) {
+    int64_t n = j->w->size;
+    return n >= TT_FFT_LONG && n <= TT_FFT_LONGEST && !(n & (n - 1)) && j->rows < FEW_ROWS && j->in >= n &&
+           !(tt_is_complex(j->w->a->dtype) && !tt_is_complex(j->w->out->dtype));
+}
+
+static bool run_long(const fft_job *j) {
+    const tt_fft_work *w = j->w;
+    bool wide = tt_real_dtype(w->out->dtype) == TT_F64, from_real = !tt_is_complex(w->a->dtype);
+    int64_t part = w->size / TT_FFT_PARTS, count = from_real ? part / 2 + 1 : part, size = wide ? 16 : 8;
+    int64_t pitch = (count + TT_FFT_LANES + 7) / 8 * 8 + 8; /* not a power of two */
+    const tt_fft_table *table = tt_fft_loops[tt_isa_index];
+    const char *roots = long_roots_of(w->size, pitch, count, wide);
+    const void *few = roots_of(TT_FFT_PARTS, wide);
+    char *parts = roots && few ? tt_scratch((TT_FFT_PARTS * pitch + TT_FFT_LANES) * size) : NULL;
+    if (!parts) return tt_fail(TT_OUT_OF_MEMORY, "out of memory for a row of a Fourier transform"), false;
+    for (int64_t row = 0; row < j->rows; row++) {
+        tt_array a = *w->a, out = *w->out;
+        char *to;
+        row_at(j, row, &a.data, &to);
+        out.data = parts;
+        tt_fft_work inner = *w;
+        inner.a = &a;
+        inner.out = &out;
+        inner.size = part;
+        inner.scale = 1;
+        fft_job each = {.run = j->run, .data = j->data, .w = &inner, .ndim = 1, .rows = TT_FFT_PARTS};
+        each.shape[0] = TT_FFT_PARTS;
+        each.step_in[0] = j->stride_in;
+        each.step_out[0] = pitch * size;
+        each.in = part;
+        each.out = count;
+        each.stride_in = TT_FFT_PARTS * j->stride_in;
+        each.stride_out = size;
+        tt_parallel(TT_FFT_PARTS / FEW_ROWS, 1, run_parts, &each);
+        long_job join = {{parts, to, j->stride_out, w->size, pitch, count, from_real, w->forward || from_real, w->scale,
+                          roots, roots + TT_FFT_PARTS * pitch * size / 2, few},
+                         table->types[wide].join};
+        int lanes = table->types[wide].lanes;
+        tt_parallel((count + lanes - 1) / lanes, GRAIN / (TT_FFT_PARTS * lanes) + 1, join_range, &join);
+        if (j->mirror) mirror_rows(j, to, 1);
+    }
+    tt_scratch_free(parts);
+    return true;
+}
+
 /* The rows: all dimensions but one, neighbours taken together where one step walks both. */
 static int64_t lay_out(fft_job *j) {
     const tt_array *a = j->w->a, *out = j->w->out;
@@ -212,6 +298,7 @@ bool tt_cpu_fft(const tt_fft_work *w) {
     void *enough = tt_scratch(16 * w->size * (wide ? 16 : 8)); /* Note [NumPy's loops] */
     if (!enough) return false;
     tt_scratch_free(enough);
+    if (is_long(&j)) return run_long(&j);
     tt_parallel(rows, GRAIN / w->size + 1, run_rows, &j);
     return true;
 }

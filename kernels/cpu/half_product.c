@@ -1,8 +1,8 @@
 /* Products of bfloat16 and float16 matrices, block by block: sums are float32 numbers, rounded once, at the end.
  *
- * Where the CPU has a fast AVX-512 BF16, bfloat16 is multiplied as it is (bf16_block.h). Otherwise a block of each operand is
- * converted to float32, in memory that stays in the cache, and multiplied by BLAS. Blocks depend on the shape alone, and
- * so do the bits on one machine. */
+ * Where the CPU has a fast AVX-512 BF16, bfloat16 is multiplied as it is (bf16_block.h), and with vectors where it has any.
+ * Otherwise a block of each operand is converted to float32, in memory that stays in the cache, and multiplied by BLAS.
+ * Blocks depend on the shape alone, and so do the bits on one machine. */
 #include "cpu/half_product.h"
 #include "cpu/bf16_block.h"
 #include "cpu/simd.h"
@@ -54,9 +54,27 @@ static void finish(const tt_product *p, memory *m, char *c, int64_t rows, int64_
     }
 }
 
+static bool has_instruction(const tt_product *p, int64_t rows, int64_t cols) {
+    return p->dtype == TT_BF16 && tt_has_bf16(rows > 1 && cols > 1);
+}
+
 /* A transpose is worth it where each element is used often. */
 static bool is_native(const tt_product *p, int64_t rows, int64_t cols) {
-    return p->dtype == TT_BF16 && tt_has_bf16() && (!p->a.trans || cols >= 16) && (p->b.trans || rows >= 16);
+    return has_instruction(p, rows, cols) && (!p->a.trans || cols >= 16) && (p->b.trans || rows >= 16);
+}
+
+/* A product of two vectors, or with a vector along the matrix's rows. */
+static bool is_vector(const tt_product *p, int64_t rows, int64_t cols) {
+    bool along = (rows == 1 && !p->b.trans) || (cols == 1 && p->a.trans);
+    return has_instruction(p, rows, cols) && (along || (rows == 1 && cols == 1));
+}
+
+static void multiply_vector(const tt_product *p, const char *a, const char *b, int64_t rows, int64_t cols, float *c) {
+    const uint16_t *left = (const uint16_t *)a, *right = (const uint16_t *)b;
+    int64_t step_a = p->a.trans ? p->a.ld : 1, step_b = p->b.trans ? 1 : p->b.ld;
+    if (rows == 1 && cols == 1 && step_a == 1 && step_b == 1) *c = tt_bf16_dot(left, right, p->k);
+    else if (rows == 1) tt_bf16_rows(left, step_a, right, step_b, p->k, cols, c);
+    else tt_bf16_rows(right, step_b, left, step_a, p->k, rows, c);
 }
 
 int64_t tt_half_memory(void) { return sizeof(memory); }
@@ -64,12 +82,17 @@ int64_t tt_half_memory(void) { return sizeof(memory); }
 void tt_half_product(const tt_product *p, const char *a, const char *b, char *c, int64_t rows, int64_t cols,
                      void *within) {
     memory *m = within;
-    bool native = is_native(p, rows, cols);
+    tt_product as_lines = *p;
+    if (p->m == 1 && p->a.trans && p->a.ld == 1) as_lines.a.trans = false; /* a vector is one line */
+    if (p->n == 1 && !p->b.trans && p->b.ld == 1) as_lines.b.trans = true;
+    p = &as_lines;
+    bool native = is_native(p, rows, cols), vector = is_vector(p, rows, cols);
     for (int64_t i = 0; i < rows; i += BLOCK)
         for (int64_t j = 0; j < cols; j += BLOCK) {
             int64_t height = rows - i < BLOCK ? rows - i : BLOCK, width = cols - j < BLOCK ? cols - j : BLOCK;
             const char *left = a + i * (p->a.trans ? 1 : p->a.ld) * 2, *right = b + j * (p->b.trans ? p->b.ld : 1) * 2;
             if (p->k == 0) memset(m->sums, 0, sizeof m->sums);
+            else if (vector) multiply_vector(p, left, right, height, width, m->sums);
             else if (native) tt_bf16_block(p, left, right, height, width, m->sums, m->packed[0], m->packed[1]);
             else add_by_blas(p, left, right, height, width, m);
             finish(p, m, c + (i * p->n + j) * 2, height, width);

@@ -7,7 +7,7 @@ import pytest
 from tinytorch.backends.cuda import ahead, kernels, nvrtc
 from tinytorch.backends.cuda.source import name_of, source_of
 
-ARCH = "sm_90"
+ARCH = "sm_90a"
 
 
 @pytest.fixture

@@ -8,40 +8,55 @@
 /* From one of the 16 elements to the next, in each of U, V and M: not a multiple of what a cache tells lines apart by. */
 static int64_t OF(winograd_step)(int64_t elements) { return elements + LANES; }
 
+#define CHUNK 16 /* channels of the source that are transformed together: stores of several lines to each element */
+
+/* The taps of `ins` channels of the source for `outs` of the target, and 0 beyond: g[tap][in][TILE_ROWS]. */
+static void OF(winograd_taps)(const tt_correlation *c, const T *from, const int64_t *at, int64_t outs, int64_t ins,
+                              T g[9][CHUNK * TILE_ROWS]) {
+    if (outs < TILE_ROWS) memset(g, 0, 9 * CHUNK * TILE_ROWS * sizeof(T));
+    for (int64_t o = 0; o < outs; o++)
+        for (int64_t k = 0; k < ins; k++) {
+            const T *taps = from + o * c->weight_out + k * c->weight_in;
+            for (int t = 0; t < 9; t++) g[t][k * TILE_ROWS + o] = taps[at[t]];
+        }
+}
+
 /* 16 elements of U for blocks of TILE_ROWS channels of the target: [element][block][in][TILE_ROWS]. */
 static void OF(winograd_weight)(void *context, int64_t begin, int64_t end) {
     const tt_correlation *c = context;
     const tt_conv_axis *y = &c->axis[1], *x = &c->axis[2];
-    int64_t all = OF(winograd_step)(up(c->out, TILE_ROWS) * c->in * TILE_ROWS), at[3][3];
+    int64_t all = OF(winograd_step)(up(c->out, TILE_ROWS) * c->in * TILE_ROWS), at[9];
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < 3; j++)
-            at[i][j] = (y->tap + (y->spacing < 0 ? 2 - i : i) * y->tap_step) * y->weight +
-                       (x->tap + (x->spacing < 0 ? 2 - j : j) * x->tap_step) * x->weight;
+            at[3 * i + j] = (y->tap + (y->spacing < 0 ? 2 - i : i) * y->tap_step) * y->weight +
+                            (x->tap + (x->spacing < 0 ? 2 - j : j) * x->tap_step) * x->weight;
     for (int64_t item = begin; item < end; item++)
-        for (int64_t k = 0; k < c->in; k++) {
-            int64_t first = item * TILE_ROWS;
+        for (int64_t k = 0; k < c->in; k += CHUNK) {
+            int64_t first = item * TILE_ROWS, ins = least(CHUNK, c->in - k);
             const T *from = (const T *)c->weight + first * c->weight_out + k * c->weight_in;
-            T g[3][3][TILE_ROWS] = {{{0}}}, half[4][3][TILE_ROWS],
-              *to = (T *)c->packed + (item * c->in + k) * TILE_ROWS;
-            for (int64_t o = 0; o < least(TILE_ROWS, c->out - first); o++)
-                for (int i = 0; i < 3; i++)
-                    for (int j = 0; j < 3; j++) g[i][j][o] = from[o * c->weight_out + at[i][j]];
-            for (int j = 0; j < 3; j++)
-                for (int o = 0; o < TILE_ROWS; o++) {
-                    T sum = g[0][j][o] + g[2][j][o];
-                    half[0][j][o] = g[0][j][o];
-                    half[1][j][o] = (T)0.5 * (sum + g[1][j][o]);
-                    half[2][j][o] = (T)0.5 * (sum - g[1][j][o]);
-                    half[3][j][o] = g[2][j][o];
+            T g[9][CHUNK * TILE_ROWS] __attribute__((aligned(64))),
+                *to = (T *)c->packed + (item * c->in + k) * TILE_ROWS;
+            OF(winograd_taps)(c, from, at, least(TILE_ROWS, c->out - first), ins, g);
+            TT_INDEPENDENT
+            for (int n = 0; n < (int)ins * TILE_ROWS; n++) {
+                T h[4][3];
+#pragma GCC unroll 3
+                for (int j = 0; j < 3; j++) {
+                    T sum = g[j][n] + g[6 + j][n], middle = g[3 + j][n];
+                    h[0][j] = g[j][n];
+                    h[1][j] = (T)0.5 * (sum + middle);
+                    h[2][j] = (T)0.5 * (sum - middle);
+                    h[3][j] = g[6 + j][n];
                 }
-            for (int i = 0; i < 4; i++, to += 4 * all)
-                for (int o = 0; o < TILE_ROWS; o++) {
-                    T sum = half[i][0][o] + half[i][2][o];
-                    to[o] = half[i][0][o];
-                    to[all + o] = (T)0.5 * (sum + half[i][1][o]);
-                    to[2 * all + o] = (T)0.5 * (sum - half[i][1][o]);
-                    to[3 * all + o] = half[i][2][o];
+#pragma GCC unroll 4
+                for (int i = 0; i < 4; i++) {
+                    T sum = h[i][0] + h[i][2];
+                    to[4 * i * all + n] = h[i][0];
+                    to[(4 * i + 1) * all + n] = (T)0.5 * (sum + h[i][1]);
+                    to[(4 * i + 2) * all + n] = (T)0.5 * (sum - h[i][1]);
+                    to[(4 * i + 3) * all + n] = h[i][2];
                 }
+            }
         }
 }
 
@@ -323,36 +338,52 @@ static void OF(winograd_weigh)(void *context, int64_t begin, int64_t end) {
     tt_scratch_free(memory);
 }
 
+#define INS 4 /* channels of the source and of the target whose taps are stored together */
+#define OUTS 64
+
 /* From S the weight's gradient. Tasks: the source's channels. */
 static void OF(winograd_add_parts)(void *context, int64_t begin, int64_t end) {
     tt_correlation *c = context;
     const tt_conv_axis *y = &c->axis[1], *x = &c->axis[2];
     int64_t by = c->packed_by, all = up(c->out, by) * by, of_sum = OF(winograd_step)(c->in * all);
     vec strange = {0};
-    for (int64_t o = 0; o < c->out; o += LANES)
-        for (int64_t k = begin; k < end; k++) {
-            vec s[4][4], v[3][4];
-            const T *from = (const T *)c->packed + k * all + o;
-            T *to = (T *)c->weight + k * c->weight_in + o * c->weight_out;
-            for (int e = 0; e < 16; e++) {
-                s[e / 4][e % 4] = *(const vec *)(from + e * of_sum);
-                for (int64_t part = 1; part < c->parts; part++)
-                    s[e / 4][e % 4] += *(const vec *)(from + (16 * part + e) * of_sum);
-            }
-            for (int b = 0; b < 4; b++) {
-                v[0][b] = s[0][b] + s[1][b] + s[2][b];
-                v[1][b] = s[1][b] - s[2][b];
-                v[2][b] = s[1][b] + s[2][b] - s[3][b];
-            }
-            for (int a = 0; a < 3; a++) {
-                vec r[3] = {v[a][0] + v[a][1] + v[a][2], v[a][1] - v[a][2], v[a][1] + v[a][2] - v[a][3]};
-                strange = FMA(r[0] + r[1] + r[2], ((vec){0}), strange);
-                for (int b = 0; b < 3; b++)
-                    for (int64_t i = 0; i < least(LANES, c->out - o); i++)
-                        to[a * y->weight + b * x->weight + i * c->weight_out] = r[b][i];
-            }
+    for (int64_t k0 = begin; k0 < end; k0 += INS)
+        for (int64_t o = 0; o < c->out; o += OUTS) {
+            int64_t ins = least(INS, end - k0), outs = least(OUTS, c->out - o);
+            T found[INS * 9][OUTS] __attribute__((aligned(64)));
+            for (int64_t k = 0; k < ins; k++)
+                for (int64_t n = 0; n < outs; n += LANES) {
+                    vec s[4][4], v[3][4];
+                    const T *from = (const T *)c->packed + (k0 + k) * all + o + n;
+#pragma GCC unroll 16
+                    for (int e = 0; e < 16; e++) {
+                        s[e / 4][e % 4] = *(const vec *)(from + e * of_sum);
+                        __builtin_prefetch(from + e * of_sum + all); /* the next channel of the source */
+                        for (int64_t part = 1; part < c->parts; part++)
+                            s[e / 4][e % 4] += *(const vec *)(from + (16 * part + e) * of_sum);
+                    }
+                    for (int b = 0; b < 4; b++) {
+                        v[0][b] = s[0][b] + s[1][b] + s[2][b];
+                        v[1][b] = s[1][b] - s[2][b];
+                        v[2][b] = s[1][b] + s[2][b] - s[3][b];
+                    }
+                    for (int a = 0; a < 3; a++) {
+                        vec r[3] = {v[a][0] + v[a][1] + v[a][2], v[a][1] - v[a][2], v[a][1] + v[a][2] - v[a][3]};
+                        strange = FMA(r[0] + r[1] + r[2], ((vec){0}), strange);
+                        for (int b = 0; b < 3; b++) *(vec *)(found[9 * k + 3 * a + b] + n) = r[b];
+                    }
+                }
+            for (int64_t i = 0; i < outs; i++)
+                for (int64_t k = 0; k < ins; k++) {
+                    T *to = (T *)c->weight + (k0 + k) * c->weight_in + (o + i) * c->weight_out;
+                    for (int t = 0; t < 9; t++) to[t / 3 * y->weight + t % 3 * x->weight] = found[9 * k + t][i];
+                }
         }
     T spoiled = 0;
     for (int k = 0; k < LANES; k++) spoiled += strange[k];
     if (spoiled != 0) __atomic_store_n(&c->spoiled, true, __ATOMIC_RELAXED);
 }
+
+#undef CHUNK
+#undef INS
+#undef OUTS

@@ -20,4 +20,4 @@
 #define OF(name) name##_f64
 #include "cpu/simd/fft_loops.h"
 
-const tt_fft_table TT_LOCAL(tt_fft_loops) = {{{BYTES / 4, run_f32}, {BYTES / 8, run_f64}}};
+const tt_fft_table TT_LOCAL(tt_fft_loops) = {{{BYTES / 4, run_f32, join_f32}, {BYTES / 8, run_f64, join_f64}}};

@@ -204,6 +204,67 @@ static void OF(run)(const tt_fft_rows *w) {
     OF(store)(w, w->to_real ? 1 : 2, z);
 }
 
+/* Lane k of the result is lane of[k] of both vectors, one after the other. */
+#ifdef __clang__
+INLINE vec OF(shuffle)(vec a, vec b, OF(mask) of) {
+    vec out;
+    for (int k = 0; k < LANES; k++) out[k] = of[k] < LANES ? a[of[k]] : b[of[k] - LANES];
+    return out;
+}
+#else
+INLINE vec OF(shuffle)(vec a, vec b, OF(mask) of) { return __builtin_shuffle(a, b, of); }
+#endif
+
+/* Note [A long row] */
+static void OF(join)(const tt_fft_long *w, int64_t begin, int64_t end) {
+    int64_t part = w->size / TT_FFT_PARTS;
+    bool together = w->stride_out == 2 * (int64_t)sizeof(T);
+    OF(mask) even, odd, low, high, back_low, back_high;
+    for (int k = 0; k < LANES; k++) {
+        even[k] = 2 * k;
+        odd[k] = 2 * k + 1;
+        low[k] = k / 2 + k % 2 * LANES;
+        high[k] = low[k] + LANES / 2;
+        back_low[k] = LANES - 1 - k / 2 + k % 2 * LANES;
+        back_high[k] = back_low[k] - LANES / 2;
+    }
+    for (int64_t k = begin * LANES; k < end * LANES && k < w->count; k += LANES) {
+        vec numbers[2][2 * TT_FFT_PARTS];
+        for (int64_t r = 0; r < TT_FFT_PARTS; r++) {
+            const OF(anywhere) *from = (const OF(anywhere) *)((const T *)w->parts + 2 * (r * w->pitch + k));
+            vec re = OF(shuffle)(from[0], from[1], w->forward ? even : odd);
+            vec im = OF(shuffle)(from[0], from[1], w->forward ? odd : even);
+            vec c = *(const OF(anywhere) *)((const T *)w->re + r * w->pitch + k);
+            vec s = *(const OF(anywhere) *)((const T *)w->im + r * w->pitch + k);
+            numbers[0][2 * r] = re;
+            numbers[0][2 * r + 1] = im;
+            if (!r) continue;
+            numbers[0][2 * r] = re * c - im * s;
+            numbers[0][2 * r + 1] = re * s + im * c;
+        }
+        vec *z = OF(transform)(TT_FFT_PARTS, w->roots, 1, numbers[0], numbers[1]);
+        int64_t have = w->count - k < LANES ? w->count - k : LANES;
+        for (int64_t q = 0; q < TT_FFT_PARTS; q++) {
+            vec re = z[2 * q + !w->forward] * (T)w->scale, im = z[2 * q + w->forward] * (T)w->scale;
+            bool back = w->from_real && q >= TT_FFT_PARTS / 2; /* the conjugate, from the row's end */
+            int64_t at = back ? w->size - q * part - k : q * part + k;
+            if (back) im = -im;
+            if (together && have == LANES && (k || !back)) {
+                OF(anywhere) *to = (OF(anywhere) *)((T *)w->out + 2 * (back ? at - (LANES - 1) : at));
+                to[0] = OF(shuffle)(re, im, back ? back_low : low);
+                to[1] = OF(shuffle)(re, im, back ? back_high : high);
+                continue;
+            }
+            for (int64_t l = !k && back && q > TT_FFT_PARTS / 2; l < have; l++) { /* the first one is there */
+                T *to = (T *)(w->out + (back ? at - l : at + l) * w->stride_out);
+                to[0] = re[l];
+                to[1] = im[l];
+            }
+        }
+        if (w->from_real && !k) ((T *)w->out)[1] = ((T *)(w->out + w->size / 2 * w->stride_out))[1] = 0;
+    }
+}
+
 #undef T
 #undef MASK
 #undef OF

@@ -18,8 +18,9 @@ from .source import name_of, source_of
 #: kernel that is not here, or is another by now, is compiled when it is asked for. Those that take longest come first.
 USUAL = """
     attention 0: 6281 f32 f32
-    attention_query 0: 6281 bf16 f32, 6281 f32 f32
-    attention_key 0: 6281 bf16 f32, 6281 f32 f32
+    attention_query 0: 6281 f32 f32
+    attention_key 0: 6281 f32 f32
+    attention_wgmma 0: 0 bf16 f32, 3 bf16 f32
     reduce sum: 11520 f64 f64 f64 f64, 1282 f32 f32 f32 f32, 1285 f32 f32 f32 f32, 132101 f32 f32 f32 f32
     reduce sum: 132357 f32 f32 f32 f32, 132361 f32 f32 f32 f32, 135941 bf16 f32 f32 bf16
     reduce sum: 136197 bf16 f32 f32 bf16, 136453 bf16 f32 f32 bf16, 159008 f32 f32 f32 f32, 2 f32 f32 f32 f32
