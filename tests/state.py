@@ -70,7 +70,7 @@ KEPT = _paths(
         "autograd.modes": "inference_used",
         "autograd.node": "last_write overwrites writers",
         "autograd.views": "_writer_numbers",
-        "backends.cuda.ahead": "_begun _lock _started _threads _waiting",
+        "backends.cuda.ahead": "_asked _begun _lock _started _threads _waiting",
         "backends.cuda.cublas": "_handles _plans _workspaces",
         "backends.cuda.cudnn": "_graphs _handles _retired",
         "backends.cuda.cufft": "_plans",
