@@ -31,7 +31,9 @@ TT_FN double tt_log_part_wide(double top, double x) {
     return tt_exp_wide(d < TT_EXP_ZERO_F64 ? TT_EXP_ZERO_F64 : d);
 }
 TT_FN double tt_log_total_f64(double top, double sum) { return top - top == 0 ? top + tt_log_f64(sum) : top; }
-TT_FN double tt_log_total_wide(double top, double sum) { return top - top == 0 ? top + tt_log_wide(sum) : top; }
+TT_FN double tt_log_total_wide(double top, double sum) {
+    return top - top == 0 ? top + tt_log_straight_wide(sum) : top;
+}
 
 /* Sums of exponentials as they grow: top is the largest so far, sum that of exp(x - top). Of the old sum and of the new part
  * the one that does not have the top shrinks by the share. */

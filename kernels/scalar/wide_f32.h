@@ -40,21 +40,25 @@ TT_FN double tt_exp_wide(double x) {
 
 /* log(x) for positive normal x: x = 2^k (1+f) with 1+f in [sqrt(1/2), sqrt(2)) up to a few units
    of the exponent word, and log(1+f) = 2 atanh(s), s = f/(2+f). */
-TT_FN double tt_log_wide(double x) {
-    tt_u64 bits = tt_bits_f64(x);
-    tt_u32 high = (tt_u32)(bits >> 32) - 0x3fe6a09eu;
-    double k = (double)((tt_i32)high >> 20);
-    double f = tt_double_bits(bits - ((tt_u64)(high & 0xfff00000u) << 32)) - 1.0;
-    double s = tt_ratio_f64(f, 2.0 + f), z = s * s;
-    double q = 0.14796101694643823;
-    q = q * z + 0.15314035929646477;
-    q = q * z + 0.18183564876711081;
-    q = q * z + 0.22222198562952702;
-    q = q * z + 0.28571428742484556;
-    q = q * z + 0.39999999999414249;
-    q = q * z + 0.66666666666667340;
-    return k * TT_LN2_F64 + (2.0 * s + s * z * q);
-}
+#define TT_LOG_WIDE(name, divide)                                                                                      \
+    TT_FN double name(double x) {                                                                                      \
+        tt_u64 bits = tt_bits_f64(x);                                                                                  \
+        tt_u32 high = (tt_u32)(bits >> 32) - 0x3fe6a09eu;                                                              \
+        double k = (double)((tt_i32)high >> 20);                                                                       \
+        double f = tt_double_bits(bits - ((tt_u64)(high & 0xfff00000u) << 32)) - 1.0;                                  \
+        double s = divide(f, 2.0 + f), z = s * s;                                                                      \
+        double q = 0.14796101694643823;                                                                                \
+        q = q * z + 0.15314035929646477;                                                                               \
+        q = q * z + 0.18183564876711081;                                                                               \
+        q = q * z + 0.22222198562952702;                                                                               \
+        q = q * z + 0.28571428742484556;                                                                               \
+        q = q * z + 0.39999999999414249;                                                                               \
+        q = q * z + 0.66666666666667340;                                                                               \
+        return k * TT_LN2_F64 + (2.0 * s + s * z * q);                                                                 \
+    }
+#define TT_DIVIDE(a, b) ((a) / (b))
+TT_LOG_WIDE(tt_log_wide, TT_DIVIDE)
+TT_LOG_WIDE(tt_log_straight_wide, tt_ratio_f64) /* the same bits; without a branch on a GPU */
 
 /* log(1+t), t > -1, relative: the rounding error of u = 1+t comes back as (t - (u-1))/u. */
 TT_FN double tt_log1p_wide(double t) {
