@@ -1,7 +1,9 @@
 """Rows of the suite for GPUs: convolutions, recurrent layers, attention, decompositions: libraries' work, and ours
 beside them."""
 
+import contextlib
 import functools
+import itertools
 
 import numpy as np
 
@@ -100,7 +102,23 @@ _recurrent("GRU", "GRU")
 # Attention.
 
 
-def _attention(side, dtype, causal, backward):
+def _as_it_chooses(torch):
+    return contextlib.nullcontext()
+
+
+def _flash(torch):
+    """PyTorch's flash kernel, where by itself it takes cuDNN's."""
+    if torch.__name__ != "torch":
+        return _as_it_chooses(torch)
+    return torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.FLASH_ATTENTION)
+
+
+def _in_any_order(torch):
+    """The last bits may be others in each run: cuDNN derives on all sides."""
+    return torch.backends.cudnn.flags(enabled=True, deterministic=False, allow_tf32=False)
+
+
+def _attention(side, dtype, causal, backward, how=_as_it_chooses):
     """A function that attends, and derives, if it is to."""
     *operands, g = (side.tensor(normal(*HEADS, seed=k), dtype, differentiable=backward and k < 3) for k in range(4))
     attend = functools.partial(side.torch.nn.functional.scaled_dot_product_attention, *operands, is_causal=causal)
@@ -108,8 +126,9 @@ def _attention(side, dtype, causal, backward):
         return attend
 
     def step():
-        out = attend()
-        return out.detach(), *side.torch.autograd.grad(out, operands, g)
+        with how(side.torch):
+            out = attend()
+            return out.detach(), *side.torch.autograd.grad(out, operands, g)
 
     return step
 
@@ -127,6 +146,14 @@ def _attentions(dtype, tolerance, target):
 HEADS = (8, 12, 4096, 64)
 _attentions("float32", 1e-4, 1.05)
 _attentions("bfloat16", 2e-2, 1.1)
+for causal, (name, how) in itertools.product(
+    (False, True), {"PyTorch's flash kernel": _flash, "not deterministic": _in_any_order}.items()
+):
+    SUITE.row(
+        f"attention 8 x 12 x 4096 x 64, bfloat16{', causal' * causal}, forward + backward, {name}",
+        target=1.1,
+        tolerance=2e-2,
+    )(functools.partial(_attention, dtype="bfloat16", causal=causal, backward=True, how=how))
 
 
 @SUITE.row(

@@ -214,3 +214,20 @@ def test_small_things(torch):
         assert F.celu(half, alpha=1e-8).tolist() == [0, 2]
         assert m.isposinf(half / 0, out=m.empty(0, dtype=m.bool)).tolist() == [False, True]
         assert repr(m.ones(1).expand(2**40)) == "tensor([1., 1., 1.,  ..., 1., 1., 1.])"
+
+
+@pytest.mark.parametrize(
+    "equation",
+    """
+    ij,kl->ikjl ij,kl->ijkl ij,jk->ik ij,jk->ki ij,kj->ki i,j->ij i,j->ji bi,bj->bij ij,k->kij ij,k->ikj abc,cd->dab
+    abc,cd->abd bhid,bhjd->bhij bhij,bhjd->bihd ij,ik->jk ij,jk,kl->il ai,bi,ci->abc bij,bij->b ijk->kji ij,ij->ji
+    """.split(),  # noqa: SIM905 (a list of words)
+)
+def test_einsum_lies_as_pytorchs(torch, equation):
+    """Programs take views of the result: Kronecker products, heads of attention."""
+    sizes = {c: 2 + k % 3 for k, c in enumerate("abcdhijkl")}
+    results = [
+        m.einsum(equation, *(a(m, *(sizes[c] for c in term)) for term in equation.partition("->")[0].split(",")))
+        for m in (tinytorch, torch)
+    ]
+    assert results[0].stride() == results[1].stride() and results[0].tolist() == results[1].tolist()

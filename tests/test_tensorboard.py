@@ -4,6 +4,7 @@ import importlib
 import pathlib
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -235,6 +236,32 @@ def test_graph(torch, tmp_path):
         "Net/scale",
         "Net/Sequential[body]/BatchNorm1d[1]/weight",
     } <= seen and "output/output.2" not in seen
+
+
+def test_onnx_graph(torch, tmp_path, monkeypatch):
+    """What the onnx package reads is what it says here."""
+
+    def of(**fields):
+        return SimpleNamespace(**fields, ListFields=lambda: list(fields.items()))
+
+    def value(name, *shape):
+        sizes = of(dim=[of(dim_value=n) for n in shape])
+        return of(name=name, type=of(tensor_type=of(elem_type=1, shape=sizes)))
+
+    nodes = [
+        of(output=["h"], op_type="MatMul", input=["x", "w"], attribute=[]),
+        of(output=["y"], op_type="Clip", input=["h"], attribute=[of(name="min", f=0.5), of(name="max", f=2.0)]),
+    ]
+    graph = of(input=[value("x", 2, 3), value("w", 3, 4)], output=[value("y", 2, 4)], node=nodes)
+    monkeypatch.setitem(sys.modules, "onnx", SimpleNamespace(load=lambda file: of(graph=graph)))
+    for library in (torch, tinytorch):
+        with writer_of(library, tmp_path / library.__name__) as writer:
+            writer.add_onnx_graph("model.onnx")
+    theirs, ours = read_graph(tmp_path / "torch"), read_graph(tmp_path / "tinytorch")
+    assert ours == theirs and len(ours) == 4 and ours["y"].op == "Clip"
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with writer_of(tinytorch, tmp_path) as writer, pytest.raises(ModuleNotFoundError, match="onnx"):
+        writer.add_onnx_graph("model.onnx")
 
 
 def test_a_broken_model_is_left_as_it_was(tmp_path):

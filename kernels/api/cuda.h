@@ -15,7 +15,7 @@ const char *tt_operator_name(int family, int op); /* of families over elementwis
 int tt_compute_of(int op, int operand, int dtype); /* what the loop of `op` wants: operand 0 is the result */
 
 /* What a kernel may have of shared memory, on a device counted from 0. */
-int tt_cuda_shared_limit(int device, int64_t bytes);
+int tt_cuda_processor(int device, int capability, int64_t shared);
 
 /* `a` on another device, at once for the CPU's readers; itself is never returned. */
 tt_array *tt_to_device(tt_array *a, int device);

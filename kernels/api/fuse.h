@@ -108,7 +108,7 @@ enum {
     TT_PATTERN_ROW_REDUCTION, /* row after row, each in as many passes (stages) as reductions wait for one another */
     TT_PATTERN_SPLIT_REDUCTION, /* long rows, reduced block by block */
     TT_PATTERN_OUTER_REDUCTION, /* reduced dimensions outside of kept ones */
-    TT_PATTERN_EXTERN, /* one reduction of another layout, by the eager loop */
+    TT_PATTERN_EXTERN, /* one reduction, by the eager loop: of another layout; on a device all with nothing to fuse */
 };
 
 typedef struct tt_kernel {

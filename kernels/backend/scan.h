@@ -9,10 +9,9 @@
  * those. What came before a chunk is, joined from the largest to the smallest: the totals of the largest groups before
  * its own; of the groups before its own in that; of the blocks before its own in its group; of the chunks before it in its
  * block; each joined in order. That is joined with each of the chunk's own results. Of logcumsumexp, whose joins cost
- * much, a chunk's total is found from its largest element, and chunks of a block and results of a chunk are added up as
- * tt_log_sum of scalar/scans.h has it, from what came before: logarithms and exponentials then do not wait for each
- * other. A device so finds what came before a
- * block in few steps, from totals that others find at the same time. */
+ * much, a chunk's total is found from its largest element; the totals of a level, and from what came before on the results
+ * of a chunk, are added up as tt_log_sum of scalar/scans.h has it: so no logarithm waits for another. A device so finds
+ * what came before a block in few steps, from totals that others find at the same time. */
 #define TT_SCAN_CHUNK 32
 
 typedef struct {

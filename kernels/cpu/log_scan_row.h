@@ -7,7 +7,8 @@ static void ROW(const iterator *w, int64_t at) {
     T *out = (T *)w->out + at;
     int64_t step = w->reverse ? -w->inner : w->inner, i = w->reverse ? (w->n - 1) * w->inner : 0;
     double v[CHUNK][TT_BLOCK / CHUNK], sums[TT_BLOCK / CHUNK], tops[TT_BLOCK / CHUNK], before[TT_BLOCK / CHUNK];
-    double levels[TT_LEVELS] = {0}, block = 0, all = 0, all_top = 0, all_sum = 0;
+    double levels[TT_LEVELS] = {0}, level_tops[TT_LEVELS] = {0}, level_sums[TT_LEVELS] = {0};
+    double block = 0, all = 0, all_top = 0, all_sum = 0;
     for (int64_t j0 = 0; j0 < w->n; j0 += TT_BLOCK, i += TT_BLOCK * step) {
         int64_t left = w->n - j0 < TT_BLOCK ? w->n - j0 : TT_BLOCK, chunks = (left + CHUNK - 1) / CHUNK;
         int64_t totals = j0 + left < w->n ? chunks : chunks - 1; /* so many are asked for */
@@ -50,7 +51,9 @@ static void ROW(const iterator *w, int64_t at) {
         for (int l = 0; l < TT_LEVELS; l++) {
             int64_t own = many >> TT_LEVEL_LOG * l;
             bool first = l < TT_LEVELS - 1 ? !(own & (TT_LEVEL - 1)) : !own;
-            total = levels[l] = first ? total : JOIN(levels[l], total);
+            level_sums[l] = first ? 1.0 : tt_log_sum(level_tops[l], level_sums[l], total, SHARE(level_tops[l], total));
+            level_tops[l] = first ? total : tt_log_top(level_tops[l], total);
+            total = levels[l] = TOTAL(level_tops[l], level_sums[l]);
             if ((own & (TT_LEVEL - 1)) != TT_LEVEL - 1) break;
         }
         many++;

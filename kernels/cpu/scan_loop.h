@@ -14,6 +14,7 @@ static void FUNCTION(const iterator *w, int64_t at, int64_t width) {
     A acc[STRIP], before[STRIP], chunks[STRIP], blocks[STRIP], levels[TT_LEVELS][STRIP];
 #ifdef TOTAL
     A sums[STRIP], tops[STRIP], all_sums[STRIP], all_tops[STRIP];
+    A level_tops[TT_LEVELS][STRIP] = {{0}}, level_sums[TT_LEVELS][STRIP] = {{0}};
 #endif
     int64_t step = w->reverse ? -w->inner : w->inner, i = w->reverse ? (w->n - 1) * w->inner : 0;
     for (int64_t j0 = 0; j0 < w->n; j0 += CHUNK) {
@@ -25,7 +26,17 @@ static void FUNCTION(const iterator *w, int64_t at, int64_t width) {
                 int64_t own = (many - 1) >> TT_LEVEL_LOG * l;
                 bool first = l < TT_LEVELS - 1 ? !(own & (TT_LEVEL - 1)) : !own;
                 const A *total = l ? levels[l - 1] : chunks;
+#ifdef TOTAL
+                A *top = level_tops[l], *sum = level_sums[l];
+                TT_INDEPENDENT
+                for (int64_t k = 0; k < width; k++) {
+                    sum[k] = first ? 1 : tt_log_sum(top[k], sum[k], total[k], SHARE(top[k], total[k]));
+                    top[k] = first ? total[k] : tt_log_top(top[k], total[k]);
+                    levels[l][k] = TOTAL(top[k], sum[k]);
+                }
+#else
                 for (int64_t k = 0; k < width; k++) levels[l][k] = first ? total[k] : JOIN(levels[l][k], total[k]);
+#endif
                 if ((own & (TT_LEVEL - 1)) != TT_LEVEL - 1) break;
             }
             for (int l = TT_LEVELS - 1; l >= 0; l--) {

@@ -12,7 +12,8 @@
  * What runs before what is a partial order, kept as a set of kernels for each kernel, so that small kernels on the way
  * (a scalar between a forward and a backward pass) do not cut a large one in two. The kernels are put in line at the end.
  * Before all that, dead nodes are dropped; after it, a value is stored only if it is used outside of its kernel, and a
- * kernel that stores nothing is dropped, too: that which fills a buffer of which only a part was read, and in registers. */
+ * kernel that stores nothing is dropped, too: that which fills a buffer of which only a part was read, and in registers.
+ * What is then one operator on a device is left to its eager kernel. */
 #include "fuse/plan.h"
 #include <stdlib.h>
 #include <string.h>
@@ -22,11 +23,14 @@
 #define SMALL 16384      /* elements: so little work that strangers had better share a kernel */
 #define UNIT 32768       /* elements that a thread may well take at a time */
 #define SHORT_ROW 8      /* shorter rows are left to the eager loop */
+#define MANY_COLUMNS 32768 /* of so many a device's eager kernel adds up few rows faster, above all of the half types */
+#define FEW_ROWS 32
+#define FEW_HALF_ROWS 1024
 
 typedef struct {
-    int writer;  /* the last node that wrote it; -1 */
-    int reader;  /* the last operand (4 * node + its place) that read it through memory since then; -1 */
-    int family;  /* another storage that some node works on together with it, or itself: see family_of */
+    int writer; /* the last node that wrote it; -1 */
+    int reader; /* the last operand (4 * node + its place) that read it through memory since then; -1 */
+    int family; /* another storage that some node works on together with it, or itself: see family_of */
 } state;
 
 typedef struct {
@@ -34,8 +38,8 @@ typedef struct {
     state *states;
     tt_group *groups;
     int num_groups, words, device;
-    uint64_t *before;  /* for each kernel, a bit for each that must run before it */
-    uint64_t *more;    /* those that a node would add */
+    uint64_t *before; /* for each kernel, a bit for each that must run before it */
+    uint64_t *more; /* those that a node would add */
 } planner;
 
 static bool runs_before(const planner *p, int a, int b) {
@@ -61,8 +65,15 @@ static int handed(const tt_group *d, const tt_node *w, const tt_operand *o, int 
     return 0;
 }
 
+/* Does it add up few rows of many columns? */
+static bool has_few_rows(const tt_node *node, int first, int last) {
+    int64_t columns = tt_last_size(node->nd, node->space, last + 1);
+    int64_t rows = tt_last_size(last + 1, node->space, first);
+    return columns >= MANY_COLUMNS && rows < (tt_itemsizes[node->o[1].dtype] < 4 ? FEW_HALF_ROWS : FEW_ROWS);
+}
+
 /* The pattern of a node in a kernel of its own, and the number of dimensions that it keeps outside of the reduction. */
-static int pattern_of(const tt_node *node, int *kept) {
+static int pattern_of(const planner *p, const tt_node *node, int *kept) {
     int nd = node->nd, first = nd, last = -1;
     *kept = 0;
     if (node->kind != TT_NODE_REDUCE) return TT_PATTERN_POINTWISE;
@@ -75,7 +86,8 @@ static int pattern_of(const tt_node *node, int *kept) {
     for (int d = first; d <= last; d++)
         if (!(node->mask >> d & 1)) return TT_PATTERN_EXTERN;
     *kept = first;
-    if (last < nd - 1) return TT_PATTERN_OUTER_REDUCTION;
+    if (last < nd - 1)
+        return p->device && has_few_rows(node, first, last) ? TT_PATTERN_EXTERN : TT_PATTERN_OUTER_REDUCTION;
     int64_t row = tt_last_size(nd, node->space, first);
     if (row < SHORT_ROW) return TT_PATTERN_EXTERN;
     return row <= TT_FUSE_LONG_ROW ? TT_PATTERN_ROW_REDUCTION : TT_PATTERN_SPLIT_REDUCTION;
@@ -212,7 +224,7 @@ static void note_order(planner *p, int k) {
 
 static void place(planner *p, int i) {
     tt_node *node = &p->nodes[i];
-    int kept, pattern = pattern_of(node, &kept), found = -1, most = -1, level = 1, ties;
+    int kept, pattern = pattern_of(p, node, &kept), found = -1, most = -1, level = 1, ties;
     for (int k = 0; k < p->num_groups; k++) /* where it has most to do with */
         if (suits(p, k, node, pattern, kept, &ties) >= 0 && ties > most) {
             found = k;
@@ -290,7 +302,7 @@ static void leave_alone(planner *p, int num_nodes) {
     for (int i = 0; i < num_nodes; i++) {
         const tt_node *node = &p->nodes[i];
         tt_group *d = node->dead ? NULL : &p->groups[node->kernel];
-        if (!d || d->num_nodes > 1 || node->kind == TT_NODE_RANDOM) continue;
+        if (!d || d->num_nodes > 1) continue;
         if (node->kind == TT_NODE_REDUCE) {
             d->pattern = TT_PATTERN_EXTERN;
             d->kept = 0;

@@ -259,8 +259,10 @@ bool tt_record_copy(tt_array *out, tt_array *a) {
     return record(TT_NODE_COPY, 0, out->dtype, out, 1, &a, out->ndim, out->shape, 0);
 }
 
-/* The draw's numbers are not part of the program, only their kind is. */
+/* The draw's numbers are not part of the program, only their kind is. On a device they are drawn by their own kernel, which
+ * might as well be launched now. */
 bool tt_record_random(tt_array *out, const tt_draw *draw, int dtype) {
+    if (out->storage->device) return false;
     tt_number numbers[TT_DRAW_NUMBERS] = {
         {(int64_t)draw->seed, TT_I64}, {(int64_t)draw->draw, TT_I64}, {0, TT_F64}, {0, TT_F64},
         {draw->low, TT_I64},           {(int64_t)draw->range, TT_I64}};

@@ -3,6 +3,7 @@
 #include "backend/backend.h"
 #include "backend/now.h"
 #include "fuse/fuse.h"
+#include "fuse/nn_record.h"
 #include "ops/second.h"
 #include "scalar/variates.h"
 #include <math.h>
@@ -140,7 +141,8 @@ static bool drop(const tt_array *a, double keep, double scale, tt_generator *g, 
 tt_array *tt_dropout(tt_array *a, double keep, double scale, tt_generator *g) {
     TT_ON_DEVICE(NULL, "dropout", 1, &a);
     tt_array *out = NULL, *mask;
-    bool at_once = a->numel && tt_is_floating(a->dtype) && a->flags & TT_FLAG_CONTIGUOUS && !TT_RECORDING;
+    bool fuses = TT_RECORDING && (!a->storage->device || tt_worth_recording(a));
+    bool at_once = a->numel && tt_is_floating(a->dtype) && a->flags & TT_FLAG_CONTIGUOUS && !fuses;
     if (at_once ? !tt_ready(a) : !tt_current(a)) return tt_decline();
     if (!(mask = at_once ? tt_empty(TT_BOOL, a->ndim, a->shape) : tt_empty_like(a, tt_real_dtype(a->dtype))))
         return NULL;

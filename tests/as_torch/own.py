@@ -7,6 +7,7 @@ import sys
 
 import tinytorch
 import torch
+from torch.nn.parallel import scatter_gather
 import torch.multiprocessing as mp
 
 
@@ -72,6 +73,15 @@ def what_is_not_there_refuses():
     raised(ValueError, lambda: torch.nn.DataParallel(torch.nn.Linear(1, 1), device_ids=[0, 1]))
 
 
+def one_device_gets_all():
+    """PyTorch's parts are for GPUs alone."""
+    parts = scatter_gather.scatter((torch.tensor([1.0, 2.0]), {"a": 3}), ["cpu", "cpu"])
+    assert str(parts) == "[(tensor([1.]), {'a': 3}), (tensor([2.]), {'a': 3})]"
+    assert scatter_gather.gather([x for x, _ in parts], "cpu").tolist() == [1, 2]
+    args, named = scatter_gather.scatter_kwargs((torch.ones(1),), {"a": [torch.ones(1)]}, ["cpu"])
+    assert str(args) == "((tensor([1.]),),)" and str(named) == "({'a': [tensor([1.])]},)"
+
+
 def pickles_hold_names_of_tinytorch():
     text = pickle.dumps(torch.nn.Linear(1, 1))
     assert b"tinytorch" in text and b"ctorch" not in text
@@ -91,6 +101,7 @@ if __name__ == "__main__":
     one_module_each()
     what_is_missing_says_so()
     what_is_not_there_refuses()
+    one_device_gets_all()
     pickles_hold_names_of_tinytorch()
     a_spawned_process_has_torch_too()
     print("all is so")

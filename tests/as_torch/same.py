@@ -6,17 +6,22 @@ import pickle
 import sys
 
 import torch
+import torch._dynamo
 import torch.backends.cudnn
+import torch.utils.collect_env
 import torch.distributed as dist
 import torch.nn as nn
 import torch.nn.functional as F
 from torch.autograd import Variable
+from torch import distributions
 from torch.autograd.function import Function
+from torch.distributions.transforms import _InverseTransform
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd
 from torch.nn.modules.loss import _Loss
 from torch.nn.modules.utils import _ntuple, _pair
 from torch.nn.parameter import Parameter
+from torch.nn.utils import stateless
 from torch.optim.lr_scheduler import LRScheduler
 from torch.optim.optimizer import Optimizer
 from torch.testing import assert_close, make_tensor
@@ -212,4 +217,26 @@ class Scalar(nn.Module):
 tell(
     Scalar().load_state_dict({"k": T([2.0])}),
     error_of(lambda: Scalar().load_state_dict({"k": torch.ones(2)})) != "no error",
+)
+
+# Further modules at their paths.
+tell(torch.utils.collect_env.run("echo yes; exit 3"), torch.utils.collect_env.run(["echo", "no"])[:2])
+future = torch.futures.Future()
+tell(isinstance(future, torch.Future), len(torch._dynamo.list_backends()) > 0)
+following = future.then(lambda f: f.value() + 1)
+tell(future.done(), error_of(lambda: future.set_exception(1)).partition(":")[0])
+future.set_result(3)
+failed = future.then(lambda f: 1 / 0)
+tell(
+    future.wait(), following.wait(), torch.futures.wait_all([future, following]), torch.futures.Future[int] is not None
+)
+tell(error_of(failed.wait).partition(":")[0], error_of(lambda: future.set_result(4)).partition(":")[0])
+tell(
+    len(torch.futures.collect_all([]).wait()), torch.functional.norm(T([3.0, 4.0])), torch.functional.F.relu(T([-1.0]))
+)
+layer = nn.Linear(2, 1, bias=False)
+with stateless._reparametrize_module(layer, {"weight": torch.ones(1, 2)}):
+    tell(layer(torch.ones(1, 2)))
+tell(
+    torch.equal(layer.weight, layer.weight * 1), isinstance(distributions.AffineTransform(1, 2).inv, _InverseTransform)
 )

@@ -33,6 +33,29 @@ def test_mode_as_context_and_decorator(name, recording, called):
         assert wrapped.__name__ == "double" and wrapped.__doc__ == "Twice t."
 
 
+@pytest.mark.parametrize("context", ["no_grad", "enable_grad", "anomaly", "autocast", "no threads"])
+@pytest.mark.parametrize("batched", [False, True])
+def test_create_graph_within_a_mode(torch, context, batched):
+    """Derivatives are recorded whatever mode they are asked for in. (PyTorch's batches are not for anomaly mode.)"""
+    batched = batched and context != "anomaly"
+    results = []
+    for m in (tinytorch, torch):
+        x = m.tensor([1.0, 2.0], requires_grad=True)
+        y = x * x * x
+        with {
+            "no_grad": m.no_grad,
+            "enable_grad": m.enable_grad,
+            "anomaly": lambda m=m: m.autograd.set_detect_anomaly(True),
+            "autocast": lambda m=m: m.autocast("cpu"),
+            "no threads": lambda m=m: m.autograd.set_multithreading_enabled(False),
+        }[context]():
+            options = {"is_grads_batched": True} if batched else {}
+            (g,) = m.autograd.grad(y, x, m.eye(2) if batched else m.ones(2), create_graph=True, **options)
+        (second,) = m.autograd.grad(g.sum(), x)
+        results.append((g.requires_grad, g.tolist(), second.tolist()))
+    assert results[0] == results[1] and results[0][0]
+
+
 def test_mode_survives_an_exception():
     with pytest.raises(KeyError), tinytorch.no_grad():
         raise KeyError

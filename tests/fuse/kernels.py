@@ -14,6 +14,7 @@ from tinytorch.fuse.codegen import SUFFIXES
 
 DTYPES = {d.suffix: d for d in ALL}
 NUMPY = {d.suffix: d.stored.type for d in ALL}
+INTS = {2: tt.int16, 4: tt.int32}
 DOMAINS = {"FLT": ("f32", "f64"), "REAL": ("f32", "f64"), "INTS": ("u8", "i8", "i16", "i32", "i64")}
 DOMAINS["NUM"] = DOMAINS["FLT"] + DOMAINS["INTS"]
 DOMAINS["ALL"] = (*DOMAINS["NUM"], "b8")
@@ -209,19 +210,21 @@ def values(dtype, n, seed, divisor=False):
         made[at] = rng.permutation(SPECIAL)[: len(at)]
         if dtype == "bf16":
             return (made.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+        if dtype == "c32":
+            return np.stack([made, made[::-1]], 1).astype(np.float16).view(kind)[:, 0]
         return made.astype(kind)
 
 
 def tensor(array, dtype):
     """The same bits as a tensor."""
-    if dtype == "bf16":
-        return tt.from_numpy(array.view(np.int16)).view(tt.bfloat16)
-    return tt.from_numpy(array)
+    of = DTYPES[dtype]
+    return tt.from_numpy(array) if of.numpy is not None else tt.from_numpy(array.view(f"i{of.itemsize}")).view(of)
 
 
 def array(tensor):
     """The same bits as an array."""
-    return tensor.view(tt.int16).numpy().view(np.uint16) if tensor.dtype == tt.bfloat16 else tensor.numpy()
+    of = tensor.dtype
+    return tensor.numpy() if of.numpy is not None else tensor.view(INTS[of.itemsize]).numpy().view(of.stored)
 
 
 def bits(array, dtype=None):
@@ -230,4 +233,6 @@ def bits(array, dtype=None):
         array = np.where(np.isnan(array), array.dtype.type(np.nan), array)
     elif dtype == "bf16":
         array = np.where((array & 0x7FFF) > 0x7F80, np.uint16(0x7FC0), array)
+    elif dtype == "c32":
+        return bits(array.view(np.float16))
     return array.tobytes()

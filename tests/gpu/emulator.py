@@ -137,7 +137,7 @@ class Emulator:
         return True
 
     def arch(self, device: int) -> str:
-        return "sm_90"
+        return "sm_90a"
 
     def allocate(self, device: int, nbytes: int) -> int:
         size = -(-nbytes // 512) * 512

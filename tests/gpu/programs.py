@@ -359,3 +359,9 @@ def attention():
 
 
 attention_query = attention_key = attention
+
+
+def attention_wgmma():
+    for dtype in tt.float16, tt.bfloat16:
+        for width in 64, 128:
+            _attention(dtype, width, width)

@@ -2,13 +2,12 @@
 
 import threading
 import time
-from collections import deque
 
 import pytest
 from tinytorch.backends.cuda import ahead, kernels, nvrtc
 from tinytorch.backends.cuda.source import name_of, source_of
 
-ARCH = "sm_90"
+ARCH = "sm_90a"
 
 
 @pytest.fixture
@@ -27,7 +26,7 @@ def compiled(monkeypatch):
     monkeypatch.setattr(kernels, "cubin", cubin)
     monkeypatch.setattr(kernels, "key_of", lambda source, arch: source + arch)
     monkeypatch.setattr(kernels, "on_disk", lambda key: None)
-    for name, value in (("_begun", {}), ("_waiting", deque()), ("_threads", []), ("_started", [False])):
+    for name, value in (("_begun", {}), ("_waiting", []), ("_asked", set()), ("_threads", []), ("_started", [False])):
         monkeypatch.setattr(ahead, name, value)
     monkeypatch.setattr(ahead, "_LEAST_CORES", 1)
     yield made
@@ -43,6 +42,15 @@ def test_each_kernel_is_compiled_once(compiled):
     assert len(ahead.usual()) <= len(compiled) <= 2 * len(keys) + 8 and set(map(source_of, ahead.usual())) == set(
         compiled
     )
+
+
+def test_those_like_what_was_asked_for_come_first(compiled, monkeypatch):
+    waiting = ["relu_f32", "norm_bf16_f32", "relu_backward_bf16", "relu_bf16"]
+    monkeypatch.setattr(ahead, "_waiting", [(name, name, name) for name in waiting])
+    monkeypatch.setattr(ahead, "_started", [True])
+    ahead.cubin("source", "relu_bf16", ARCH)
+    ahead._work(ARCH)
+    assert compiled[1:] == ["relu_bf16", "relu_f32", "relu_backward_bf16", "norm_bf16_f32"]
 
 
 def test_an_error_is_that_of_who_asks(compiled):

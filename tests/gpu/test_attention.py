@@ -73,6 +73,20 @@ def test_of_shapes(shape, dtype):
     compare(shape, dtype, {"is_causal": True}, SDPBackend.EFFICIENT_ATTENTION)
 
 
+# Derivatives by Hopper's matrix unit: more tiles than shared memory has room for, the last not whole; heads that share
+# keys, and narrow ones; keys that no query sees.
+TILES = {
+    "bfloat16": [(1, 2, 1, 330, 390, 64, 64), (1, 1, 1, 1, 1, 64, 64)],
+    "float16": [(2, 2, 2, 70, 200, 40, 64), (1, 4, 2, 300, 64, 96, 128)],
+}
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("dtype, shape", [(dtype, shape) for dtype in TILES for shape in TILES[dtype]], ids=str)
+def test_derivatives_by_warp_groups(shape, dtype, causal):
+    compare(shape, dtype, {"is_causal": causal}, SDPBackend.EFFICIENT_ATTENTION)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_what_is_dropped_is_what_the_cpu_drops(dtype):
     operands, found = tensors((1, 2, 1, 37, 70, 8, 8), dtype), []

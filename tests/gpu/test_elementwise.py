@@ -152,6 +152,15 @@ def test_numbers_of_the_cpu_beside_numbers_of_the_device(gpu):
         assert result.device == x.device and result.item() == 8
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_gelu_of_every_half_number_has_the_bits_of_the_cpu(gpu, dtype):
+    x = tt.arange(-(1 << 15), 1 << 15).to(tt.int16).view(getattr(tt, dtype))
+    wanted, got = tt.nn.functional.gelu(x), tt.nn.functional.gelu(x.to("cuda")).cpu()
+    numbers = ~wanted.isnan()
+    assert tt.equal(got.isnan(), ~numbers)
+    assert tt.equal(got.view(tt.int16)[numbers], wanted.view(tt.int16)[numbers])
+
+
 def test_lgamma_of_floats_of_every_size(gpu):
     """Where an estimate does it, and where not."""
     all_over = tt.arange(0, 2**32, 40009).to(tt.int32)

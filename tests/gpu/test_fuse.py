@@ -121,6 +121,32 @@ def test_operators_with_nothing_to_fuse_are_eager_kernels(emulated, name):
     assert "fused" not in sum(launches, []) and all(len(some) == len(launches[-1]) for some in launches)
 
 
+DRAWN = {
+    "normal": (lambda x: tinytorch.randn(30, device="cuda"), 1),
+    "in place": (lambda x: x.clone().uniform_(), 2),
+    "dropout": (lambda x: F.dropout(x, 0.3), 1),
+    "before others": (lambda x: F.dropout(x, 0.3) + x, 2),
+    "what was just computed": (lambda x: F.dropout((x * 2).tanh(), 0.3) + 1, 2),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", DRAWN)
+def test_random_numbers_are_drawn_by_their_own_kernels(gpu, name, dtype):
+    run, kernels = DRAWN[name]
+    x = tinytorch.arange(-900.0, 900.0, device="cuda").to(getattr(tinytorch, dtype)) / 7
+    made = []
+    for mode in (contextlib.nullcontext(), *(tinytorch.fuse() for _ in range(HOT + 2))):
+        tinytorch.manual_seed(5)
+        before = len(getattr(gpu, "launches", ()))
+        with mode:
+            made.append(run(x))
+        launches = getattr(gpu, "launches", ())[before:]
+        assert tinytorch.fuse.wait(120)
+    assert all(same(result, made[0]) for result in made)
+    assert not launches or len(launches) == kernels
+
+
 def test_a_recording_is_of_one_device(gpu):
     """Work for another device runs what is pending, and both give what they should."""
     x = tinytorch.arange(6.0)

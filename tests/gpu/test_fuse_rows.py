@@ -165,6 +165,13 @@ def test_columns(gpu, rows, inner, dtype):
     agree(gpu, columns, normal(rows, inner, dtype=dtype), normal(inner, dtype=dtype))
 
 
+@pytest.mark.parametrize("dtype, rows, fuses", [("float32", 31, False), ("float32", 32, True), ("bfloat16", 40, False)])
+def test_few_rows_of_many_columns_are_left_to_the_eager_kernel(gpu, dtype, rows, fuses):
+    x, y = (normal(rows, 1 << 15, dtype=dtype) for _ in range(2))
+    launched = agree(gpu, lambda x, y: (x + y).sum(0), x, y, kernels=fuses)
+    assert ("sum" in " ".join(launched)) is not fuses or not launched
+
+
 def paired(x, y):
     """Of operands of half types that follow each other: with stores, several reductions and unusual arguments."""
     z = x * 2 + y

@@ -54,3 +54,20 @@ def test_to_a_memory_format(m):
     assert bool((weight == values).all()) and weight.requires_grad
     net.to(m.float64, memory_format=m.contiguous_format)
     assert weight.stride() == (36, 9, 3, 1) and weight.dtype == m.float64
+
+
+@BOTH
+def test_a_class_that_answers_for_attributes_is_asked_for_weights(m):
+    """As Pyro's modules are, which note who is asked for."""
+    nn, asked = m.nn, []
+
+    class Noting(nn.Module):
+        def __getattr__(self, name):
+            asked.append(name)
+            return super().__getattr__(name)
+
+    for layer, size in ((nn.Linear(2, 2), (1, 2)), (nn.Conv1d(2, 2, 1), (1, 2, 3)), (nn.LayerNorm(2), (1, 2))):
+        layer.__class__ = type("Both", (Noting, type(layer)), {})
+        asked.clear()
+        layer(m.ones(size))
+        assert [name for name in asked if name in ("weight", "bias")] == ["weight", "bias"]

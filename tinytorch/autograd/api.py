@@ -11,6 +11,7 @@ from ..dtypes import COMPLEX
 from ..tensor import FUNCTIONS, Tensor, gives_tensor, owned
 from . import engine
 from .graph import GradientEdge, node_of
+from .modes import set_grad_enabled
 from .node import Node, describe
 from .views import refresh
 
@@ -197,7 +198,8 @@ def _batched(outputs, inputs, grad_outputs, keep, create_graph, allow_unused, ma
         )
         for i in range(n)
     ]
-    return tuple(None if column[0] is None else FUNCTIONS["stack"](column) for column in zip(*rows))
+    with set_grad_enabled(create_graph):
+        return tuple(None if column[0] is None else FUNCTIONS["stack"](column) for column in zip(*rows))
 
 
 def _tensor_backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):

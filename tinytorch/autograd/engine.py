@@ -46,7 +46,7 @@ def run(
     heap: list[tuple[int, Node]] = []
     outside = modes.get(thread)  # None: the default
     if outside is not None:
-        within = outside.with_grad(create_graph).without_autocast()
+        within = (outside.with_grad(create_graph) or DEFAULT).without_autocast()
     else:
         within = None if create_graph else QUIET if captures is None else PARTIAL
     node = None

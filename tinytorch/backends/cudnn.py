@@ -4,8 +4,8 @@ setting that follows the rest of tinytorch: results are the same in every run (`
 - ``enabled``: use it; without it convolutions are computed by a plain kernel, which is slow.
 - ``benchmark``: time the plans for each new problem, and keep the fastest; otherwise the library's guess is taken.
 - ``benchmark_limit``: how many of them; 0: all.
-- ``deterministic``: only plans whose results are the same in every run; of attention, whose derivative it has none for,
-  a kernel of ours computes that.
+- ``deterministic``: only plans whose results are the same in every run; of attention, whose derivative such a plan
+  finds by way of all scores in memory, kernels of ours compute that.
 - ``allow_tf32``: round float32 operands of convolutions to 10 bits of mantissa for tensor cores, as in PyTorch; without
   it float32's results are float32's.
 

@@ -70,8 +70,6 @@ class Kernel(Reducing):
         self.stores = [kernel.stores[i] for i in range(kernel.num_stores)]
         self.accesses = [kernel.accesses[i] for i in range(kernel.num_accesses)]
         self.constants = [s for s in range(kernel.num_slots) if self.slots[s].kind == lib.TT_SLOT_CONST]
-        if any(self.slots[s].kind == lib.TT_SLOT_RANDOM for s in range(kernel.num_slots)):
-            raise Refused("random numbers are drawn by their own kernel")
         self.waiting, self.held, self.shared = [], frozenset(), []
         self.detail = 0
         if self.pattern == "pointwise":

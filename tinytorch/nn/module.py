@@ -59,6 +59,11 @@ class Module(HookMethods, StateMethods):
             return self._call_with_hooks(args, kwargs)
         return self.forward(*args, **kwargs)
 
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if cls.__getattr__ is not Module.__getattr__ or cls.__getattribute__ is not object.__getattribute__:
+            cls._weights = Module._asked_weights
+
     def _weights(self):
         """``weight`` and ``bias``, for a layer's forward: as attributes they would cost half a microsecond each."""
         attributes = self.__dict__
@@ -68,6 +73,10 @@ class Module(HookMethods, StateMethods):
             if weight is not None:
                 return weight, own["bias"]
         return self.weight, self.bias  # other attributes in their place
+
+    def _asked_weights(self):
+        """``_weights`` of a class that answers for attributes itself."""
+        return self.weight, self.bias
 
     # Attributes.
 
@@ -451,6 +460,18 @@ class Module(HookMethods, StateMethods):
     def cuda(self, device=None):
         """On a CUDA device (the current one). Returns this module. RuntimeError for another kind of device."""
         return Module.to(self, CUDA if device is None else cuda_device(device))
+
+    def xpu(self, device=None):
+        """On an Intel GPU: PyTorch's name for a kind of device that is not here. RuntimeError."""
+        return Module.to(self, "xpu" if device is None else f"xpu:{device}")
+
+    def mtia(self, device=None):
+        """On an accelerator of Meta's: PyTorch's name for a kind of device that is not here. RuntimeError."""
+        return Module.to(self, "mtia" if device is None else f"mtia:{device}")
+
+    def ipu(self, device=None):
+        """On a Graphcore processor: PyTorch's name for a kind of device that is not here. RuntimeError."""
+        return Module.to(self, "ipu" if device is None else f"ipu:{device}")
 
     # As text.
 

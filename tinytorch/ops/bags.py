@@ -16,6 +16,8 @@ from .search import searchsorted
 
 def shorten(weight: Tensor, input: Tensor, max_norm, norm_type) -> None:
     """Scales the rows that are used to a norm of at most ``max_norm``, in place."""
+    if not isinstance(input, Tensor):
+        raise TypeError(f"embedding_renorm_(): argument 'indices' must be Tensor, not {type(input).__name__}")
     used = input.reshape(-1).unique()
     rows = weight.index_select(0, used)
     norms = rows.norm(norm_type, 1, True)

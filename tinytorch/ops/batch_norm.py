@@ -152,8 +152,6 @@ def _normalized(op: str, input, weight, bias, running_mean, running_var, trainin
         raise TypeError(f"{op}(): argument 'input' must be Tensor, not {type(input).__name__}")
     if training and tuple(input.shape) == (1,):
         raise ValueError(f"{op}: Expected more than 1 value per channel when training, got input size [1]")
-    if input._h.ndim < 2 and input._h.numel:
-        raise IndexError(f"{op}: expected a tensor of at least 2 dimensions, got {input._h.ndim}")
     channels = input.shape[1] if input._h.ndim > 1 else 0
     for name, t in (
         ("running_mean", running_mean),
@@ -170,6 +168,8 @@ def _normalized(op: str, input, weight, bias, running_mean, running_var, trainin
             raise RuntimeError(f"{op}: {name} should contain {channels} elements not {h.numel}")
         if not FLOATING[h.dtype] and input._h.numel:
             raise RuntimeError(f"{op}: expected {name} of a floating dtype, got {t.dtype.name}")
+    if input._h.ndim < 2 and input._h.numel:
+        raise IndexError(f"{op}: expected a tensor of at least 2 dimensions, got {input._h.ndim}")
     if not input._h.numel:  # no statistics, and none to mix
         out = input.clone() if weight is None else input * weight[0]
         return out if bias is None else out + bias[0], input.new_zeros(channels), input.new_zeros(channels)

@@ -77,7 +77,8 @@ def dropped(input: Tensor, p: float) -> Tensor:
 
 def _check_probability(op, p):
     if not 0 <= p <= 1:
-        raise ValueError(f"{op}: dropout probability has to be between 0 and 1, but got {p}")
+        error = RuntimeError if p != p else ValueError  # NaN is not compared in Python
+        raise error(f"{op}: dropout probability has to be between 0 and 1, but got {p}")
 
 
 @function

@@ -54,6 +54,8 @@ def _split(text: str, where: str) -> tuple:
 
 
 def _parse(equation: str):
+    if isinstance(equation, bytes):
+        equation = equation.decode("latin1")
     if not isinstance(equation, str):
         raise TypeError(f"einsum(): argument 'equation' must be str, not {type(equation).__name__}")
     left, arrow, right = equation.partition("->")
@@ -122,8 +124,9 @@ def _arrange(x: Tensor, labels: list, *groups) -> Tensor:
     return x.reshape(shape)
 
 
-def _pair(x, a, y, b, sizes, keep) -> tuple[Tensor, list]:
-    """The product of two terms, summed over what is not in ``keep``."""
+def _pair(x, a, y, b, sizes, keep, result) -> tuple[Tensor, list]:
+    """The product of two terms, summed over what is not in ``keep``; in the order of ``result``, as far as one product
+    gives it so."""
     x, a = _sum_over(x, a, set(b) | keep)
     y, b = _sum_over(y, b, set(a) | keep)
     # A dimension of size 1 against a larger one broadcasts: it takes no part.
@@ -131,18 +134,16 @@ def _pair(x, a, y, b, sizes, keep) -> tuple[Tensor, list]:
     y, b = _drop_ones(y, b, a, sizes)
     x, a = _sum_over(x, a, set(b) | keep)
     y, b = _sum_over(y, b, set(a) | keep)
-    stack = [c for c in a if c in b and c in keep]
-    summed = [c for c in a if c in b and c not in keep]
-    left, right = [c for c in a if c not in b], [c for c in b if c not in a]
-    if not summed and not (left and right):  # elementwise
-        shape = [sizes[c] for c in stack + left + right]
-        x = _arrange(x, a, *[[c] for c in stack + left]).reshape(
-            [x.shape[a.index(c)] for c in stack + left] + [1] * len(right)
-        )
-        y = _arrange(y, b, *[[c] for c in stack + right]).reshape(
-            [y.shape[b.index(c)] for c in stack] + [1] * len(left) + [y.shape[b.index(c)] for c in right]
-        )
-        return (x * y).reshape(shape), stack + left + right
+    place = {c: k for k, c in enumerate(result)}.get
+    labels = sorted({*a, *b}, key=lambda c: (place(c, len(result)), (*a, *b).index(c)))
+    if all(c in keep for c in a if c in b):  # elementwise
+        return _beside(x, a, labels) * _beside(y, b, labels), labels
+    stack, left, right, summed = [], [], [], []
+    for c in labels:
+        kind = right if c not in a else left if c not in b else stack if c in keep else summed
+        kind.append(c)
+    if left and right and labels.index(right[-1]) < labels.index(left[0]):
+        x, a, left, y, b, right = y, b, right, x, a, left
     shape = [x.shape[a.index(c)] for c in stack + left] + [y.shape[b.index(c)] for c in right]
     if x.dtype is not y.dtype and not (x.dtype.is_differentiable or y.dtype.is_differentiable):
         x, y = x.long(), y.long()  # one is a sum
@@ -151,6 +152,15 @@ def _pair(x, a, y, b, sizes, keep) -> tuple[Tensor, list]:
     else:
         product = _matmul(_arrange(x, a, left, summed), _arrange(y, b, summed, right))
     return product.reshape(shape), stack + left + right
+
+
+def _beside(x: Tensor, own: list, labels: list) -> Tensor:
+    """Dimensions in the order of ``labels``: one of size 1 for those that are not its own."""
+    x = x.permute([own.index(c) for c in labels if c in own])
+    for d, c in enumerate(labels):
+        if c not in own:
+            x = x.unsqueeze(d)
+    return x
 
 
 def _drop_ones(x, labels, others, sizes):
@@ -241,5 +251,5 @@ def _contract(terms, operands, result) -> Tensor:
         labels = [c for c in labels if c in result]
     for k, (y, b) in enumerate(pairs[1:], 1):
         keep = set(result).union(*(t for _, t in pairs[k + 1 :]))
-        x, labels = _pair(x, labels, y, b, sizes, keep)
+        x, labels = _pair(x, labels, y, b, sizes, keep, result)
     return x.permute([labels.index(c) for c in result]) if labels != result else x

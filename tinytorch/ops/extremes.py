@@ -86,7 +86,9 @@ def aminmax(input, *, dim=None, keepdim=False, out=None):
     Raises:
         RuntimeError: no elements
     """
-    if not input._h.numel and (dim is None or not input.shape[dim]):
+    if not input._h.numel and dim is not None and not input.shape[input._dim(dim)]:
+        raise IndexError(f"aminmax(): Expected reduction dim {dim} to have non-zero size.")
+    if not input._h.numel and dim is None:
         raise RuntimeError(
             "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
         )

@@ -82,8 +82,8 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
         ValueError: ``reduction`` is unknown
     """
     try:
-        floating("mse_loss", input)
         reduction = legacy(reduction, size_average, reduce)
+        floating("mse_loss", input)
         _same_size("mse_loss", input, target)
         return _weighted(_squared_difference(input, target), weight, reduction)
     except Exception as exc:
@@ -156,8 +156,8 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     Raises:
         ValueError: ``reduction`` is unknown
     """
-    floating("smooth_l1_loss", input)
     reduction = legacy(reduction, size_average, reduce)
+    floating("smooth_l1_loss", input)
     _same_size("smooth_l1_loss", input, target)
     if beta < 0:
         raise RuntimeError(f"smooth_l1_loss does not support negative values for beta, got {beta}")
@@ -183,6 +183,7 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     Raises:
         ValueError: ``reduction`` is unknown
     """
+    reduction_code(reduction)
     floating("huber_loss", input)
     if isinstance(delta, complex):
         raise TypeError(f"huber_loss: delta must be a float or int, got: {type(delta)}")

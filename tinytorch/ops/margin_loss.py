@@ -29,6 +29,8 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
             f"input1: {tuple(input1.shape)}, input2: {tuple(input2.shape)}, target: "
             f"{tuple(target.shape)} "
         )
+    if isinstance(margin, Tensor) and margin._h.ndim:
+        raise TypeError("margin_ranking_loss(): argument 'margin' must be float, not Tensor")
     return reduce_losses((-target * (input1 - input2) + margin).clamp(min=0), reduction)
 
 
@@ -58,6 +60,7 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
     """The mean over classes of binary_cross_entropy_with_logits. Follows
     ``torch.nn.functional.multilabel_soft_margin_loss``."""
     reduction = legacy(reduction, size_average, reduce)
+    floating("multilabel_soft_margin_loss", input)
     losses = -(target * _logsigmoid(input) + (1 - target) * _logsigmoid(-input))
     return reduce_losses((losses if weight is None else losses * weight).mean(-1), reduction)
 

@@ -96,7 +96,7 @@ def spatial(op: str, input: Tensor, dims: int) -> tuple[int, ...]:
     """The sizes of the last ``dims`` dimensions; RuntimeError unless the tensor is (C, *) or (N, C, *), and nothing but
     N is 0."""
     shape = tuple(input.shape)
-    if op == "avg_pool2d" and len(shape) < 3:
+    if (op == "avg_pool2d" and len(shape) < 3) or (op.startswith("adaptive_avg") and len(shape) < dims):
         raise IndexError(
             f"{op}: Dimension out of range: expected a 3D or 4D (batch mode) tensor, but got: {list(shape)}"
         )
@@ -150,7 +150,7 @@ def _adaptive(op: str, input: Tensor, dims: int, output_size):
         raise ValueError(f"{op}: Input dimension should be at least {len(given) + 1}")
     if given and type(given[0]) is bool:  # PyTorch's parser looks for it at the first place
         raise TypeError(f"{op}(): argument 'output_size' must be tuple of ints, not bool")
-    given = tuple([n if n is None else operator.index(n) for n in given])
+    given = tuple([n if n is None and dims > 1 else operator.index(n) for n in given])
     if len(given) != dims:
         raise RuntimeError(f"{op}: output_size must be {dims} numbers, but got {len(given)}")
     sizes = spatial(op, input, dims)

@@ -175,12 +175,9 @@ def _power_mean(op: str, dims: int, input, norm_type, kernel_size, stride, ceil_
     """The root of the sum of powers, of the mean of powers."""
     if not isinstance(input, Tensor):
         raise TypeError(f"{op}(): argument 'input' must be Tensor, not {type(input).__name__}")
+    count = math.prod(per_dim("lp_pool", "kernel_size", kernel_size, dims))
     means = mean_windows(f"avg_pool{dims}d", dims, input.pow(norm_type), kernel_size, stride, 0, ceil_mode, True)
-    return (
-        (means.sign() * relu(means.abs()))
-        .mul(math.prod(per_dim("lp_pool", "kernel_size", kernel_size, dims)))
-        .pow(1.0 / norm_type)
-    )
+    return (means.sign() * relu(means.abs())).mul(count).pow(1.0 / norm_type)
 
 
 @_of_each(_power_mean)

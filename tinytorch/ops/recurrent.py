@@ -287,7 +287,7 @@ def _padded(kind, input, hx, params, has_biases, num_layers, dropout, train, bid
     states = _states(kind, hx)
     _check(kind, input, states, params)
     if input._h.ndim != 3:
-        beyond = kind == "lstm" and input._h.ndim < 3 or batch_first and input._h.ndim < 2
+        beyond = (kind == "lstm" or batch_first) and input._h.ndim < 2 or kind in ("lstm", "gru") and input._h.ndim == 2
         raise (IndexError if beyond else RuntimeError)(
             f"{kind}: expected an input of 3 dimensions, got {input._h.ndim}"
         )

@@ -54,7 +54,7 @@ def parse_dims(op: str, input: Tensor, dim, axis=None) -> tuple[int, int]:
     for d in dim:
         bit = 1 << input._dim(d)
         if mask & bit:
-            if op in ("amin", "amax") and not input.shape[d]:
+            if op in ("amin", "amax") and input._h.ndim and not input.shape[d]:
                 raise IndexError(f"{op}(): Expected reduction dim {d} to have non-zero size.")
             raise RuntimeError(f"{op}(): dim {d} appears multiple times in the list of dims")
         mask |= bit

@@ -272,6 +272,7 @@ def bincount(input, weights=None, minlength=0):
         RuntimeError: ``input`` is no vector of integers, or a number is negative
     """
     refresh(input, weights)
+    minlength = operator.index(minlength)
     return owned.tt_bincount(input._h, ffi.NULL if weights is None else weights._h, minlength)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 from ..dtypes import dtype as _dtype
 from ..layouts import contiguous_format
 from ..tensor import FUNCTIONS
@@ -45,7 +47,7 @@ _VIEWS = {
     "view_as_real": lambda input: FUNCTIONS["view_as_real"](input),
 }
 _PARTS = {
-    "split": lambda input, split_size, dim=0: split(input, split_size, dim),
+    "split": lambda input, split_size, dim=0: split(input, operator.index(split_size), dim),
     "split_with_sizes": lambda input, split_sizes, dim=0: split(input, list(split_sizes), dim),
     "unbind": lambda input, dim=0: unbind(input, dim),
 }

@@ -76,6 +76,7 @@ TT_FN float tt_approximate_gelu_tanh_f32(float x) {
     return x * tt_approximate_sigmoid_f32(x * tt_fma_f32(x * x, 0.0713548163f, 1.59576912f));
 }
 
+#ifdef TT_APPROXIMATE
 #define tt_exp_f32 tt_approximate_exp_f32
 #define tt_log_f32 tt_approximate_log_f32
 #define tt_tanh_f32 tt_approximate_tanh_f32
@@ -84,3 +85,4 @@ TT_FN float tt_approximate_gelu_tanh_f32(float x) {
 #define tt_gelu_f32 tt_approximate_gelu_f32
 #define tt_gelu_slope_f32 tt_approximate_gelu_slope_f32
 #define tt_gelu_tanh_f32 tt_approximate_gelu_tanh_f32
+#endif

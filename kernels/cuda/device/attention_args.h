@@ -42,6 +42,20 @@
 #define TT_ATTENTION_PAD 4 /* without tensor cores; with them a pack */
 #define TT_ATTENTION_PAD_WEIGHTS 8
 
+/* Of attention_wgmma.cuh: the variant's bits (without the first two it is for the queries), heads' widths, a thread block's
+ * rows, tiles of columns in shared memory, and bytes of it: what a stage has of keys and values, or of queries, g and two
+ * numbers of each query; barriers; to align it all. */
+#define TT_ATTENTION_OF_KEYS 1
+#define TT_ATTENTION_OF_VALUES 2
+#define TT_ATTENTION_WGMMA_WIDE 4
+#define TT_ATTENTION_WGMMA_WIDTH(variant) ((variant) & TT_ATTENTION_WGMMA_WIDE ? 128 : 64)
+#define TT_ATTENTION_WGMMA_ROWS 128
+#define TT_ATTENTION_WGMMA_STAGES 4
+#define TT_ATTENTION_WGMMA_COLS(variant) ((variant) ? 64 : 128) /* registers of narrow queries have room for more */
+#define TT_ATTENTION_WGMMA_STAGE(variant)                                                                              \
+    (4 * TT_ATTENTION_WGMMA_WIDTH(variant) * TT_ATTENTION_WGMMA_COLS(variant) + 1024)
+#define TT_ATTENTION_WGMMA_SHARED(variant) (TT_ATTENTION_WGMMA_STAGES * (TT_ATTENTION_WGMMA_STAGE(variant) + 16) + 1024)
+
 /* A tensor (N, heads, rows, columns) whose columns are neighbours; steps in elements. */
 typedef struct {
     char *data;

@@ -3,7 +3,8 @@
  * walks over the other operand's, the tile's columns. Of the scores of rows with columns a thread has TT_R by TT_C in
  * registers, of the result its rows' part. A warp has all columns of its rows, so that a row's largest score is found by
  * the lanes that share it, TT_GROUP of them. Which numbers are whose, and how they are multiplied, say attention_fma.cuh
- * (a thread multiplies small blocks in registers: float64) and attention_mma.cuh (tensor cores).
+ * (a thread multiplies small blocks in registers: float64) and attention_mma.cuh (tensor cores). Hopper has kernels of its
+ * own for half types' derivatives: attention_wgmma.cuh.
  *
  * Sums go over the columns in order: bits depend on the shapes alone (Dao, Fu, Ermon, Rudra and Re 2022,
  * arXiv:2205.14135; derivatives as there, but queries' and keys' are found by kernels of their own, so that nothing is

@@ -3,12 +3,10 @@
 #include "scalar/special_f32.h"
 
 #if TT_CUDA
-#define TT_RARE static __device__ __noinline__
+#define TT_APART __device__ __noinline__ /* eight copies of it would not fit into a processor's cache of instructions */
 #else
-#define TT_RARE static
+#define TT_APART
 #endif
-
-TT_RARE float tt_careful_lgamma_f32(float x) { return tt_lgamma_f32(x); }
 
 /* With fused multiplications and shorter polynomials (minimax fits of our own) the double y = log(Gamma(x)) has a relative
  * error below 2^-37. Where no float's rounding boundary is so near, the float that y rounds to is that of tt_lgamma_f32;
@@ -16,7 +14,7 @@ TT_RARE float tt_careful_lgamma_f32(float x) { return tt_lgamma_f32(x); }
  *
  * Below 4.5: y = t P(t) -+ log(q), t = x - n, n the nearest integer; q holds the factors between Gamma(x) and Gamma(t + 2).
  * From there on: Stirling's series. */
-static TT_DEVICE float tt_quick_lgamma_f32(float x) {
+static TT_APART float tt_quick_lgamma_f32(float x) {
     const double a = (double)x;
     double sum, factor, q;
     if (x < 4.5f) {
@@ -70,6 +68,6 @@ static TT_DEVICE float tt_quick_lgamma_f32(float x) {
     const double log_q = tt_fma_f64(k, TT_LN2_F64, tt_fma_f64(s * z, p, 2.0 * s));
     const double y = tt_fma_f64(factor, log_q, sum);
     const tt_u32 near = 1u << 16, beyond = ((tt_u32)tt_bits_f64(y) + 0x10000000u + near) & 0x1fffffffu;
-    if (!(x > 0.0f && x < TT_INF_F32) || beyond < 2 * near) return tt_careful_lgamma_f32(x);
+    if (!(x > 0.0f && x < TT_INF_F32) || beyond < 2 * near) return tt_lgamma_f32(x);
     return (float)y;
 }

@@ -24,6 +24,9 @@ static TT_DEVICE void put(const TT_ARGS &p, int64_t at, const accumulator &a) {
 /* Totals of blocks, one after the other, as sums of 1, 32 and 1024 of them: Note [The order of a scan]. */
 struct levels {
     accumulator sums[TT_LEVELS];
+#if TT_GOES_ON
+    growing grown[TT_LEVELS];
+#endif
     int64_t blocks;
     TT_DEVICE accumulator all() const {
         accumulator sum;
@@ -41,7 +44,14 @@ struct levels {
 #pragma unroll
         for (int k = 0; k < TT_LEVELS; k++) {
             const int64_t many = blocks >> TT_LEVEL_LOG * k;
-            total = sums[k] = (k < TT_LEVELS - 1 ? many & TT_LEVEL - 1 : many) ? join(sums[k], total) : total;
+            const bool has = k < TT_LEVELS - 1 ? many & TT_LEVEL - 1 : many;
+#if TT_GOES_ON
+            if (has) grown[k].add(total.value);
+            else grown[k].start(total.value);
+            total = sums[k] = grown[k].total();
+#else
+            total = sums[k] = has ? join(sums[k], total) : total;
+#endif
             if ((many & TT_LEVEL - 1) != TT_LEVEL - 1) break;
         }
         blocks++;
@@ -125,7 +135,12 @@ extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS, 4) tt_kernel(const
     __shared__ accumulator totals[2][TT_WARPS];
     const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
     const int64_t row = blockIdx.x;
-    accumulator sum = accumulated(acc_type(), 0); /* of the blocks before these */
+#if TT_GOES_ON
+    growing sum; /* of the blocks before these */
+    sum.start(-TT_INF_F64);
+#else
+    accumulator sum = accumulated(acc_type(), 0);
+#endif
     for (int64_t block = 0; block < p.blocks; block += TT_WARPS) {
         accumulator *const given = totals[block / TT_WARPS & 1];
         const int64_t first = (block + warp) * TT_BLOCK, left = p.n - first;
@@ -134,12 +149,22 @@ extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS, 4) tt_kernel(const
         else read_chunks<false>(p, row, first, (int)left, c);
         if (lane == 31) given[warp] = c.total;
         __syncthreads();
+#if TT_GOES_ON
+        accumulator before = c.before;
+#pragma unroll 1
+        for (int w = 0; w < TT_WARPS; w++) {
+            if (w == warp) before = sum.total();
+            if (block || w) sum.add(given[w].value);
+            else sum.start(given[w].value);
+        }
+#else
         accumulator before = sum;
-#pragma unroll TT_COPIES(TT_WARPS)
+#pragma unroll
         for (int w = 0; w < TT_WARPS; w++) {
             if (w == warp) before = sum;
             sum = block || w ? join(sum, given[w]) : given[0];
         }
+#endif
         if (left >= TT_BLOCK) write_chunks<true>(p, row, first, TT_BLOCK, c, before);
         else write_chunks<false>(p, row, first, (int)left, c, before);
     }
@@ -218,7 +243,12 @@ static TT_DEVICE accumulator published(slot *from) {
 }
 
 extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
-    __shared__ accumulator given[TT_WARPS], found[TT_LEVELS][32], sums[TT_LEVELS];
+    __shared__ accumulator given[TT_WARPS];
+#if TT_GOES_ON
+    __shared__ growing sums[TT_LEVELS];
+#else
+    __shared__ accumulator found[TT_LEVELS][32], sums[TT_LEVELS];
+#endif
     __shared__ uint32_t taken;
     const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
     if (threadIdx.x == 0) taken = atomicAdd(p.ticket, 1u);
@@ -240,6 +270,25 @@ extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __
     if (warp < TT_LEVELS) { /* of each level, those of the group that this is in */
         const int64_t at = begin >> TT_LEVEL_LOG * warp, many = warp < TT_LEVELS - 1 ? at & TT_LEVEL - 1 : at;
         slot *const from_here = warp == 0 ? of_blocks : warp == 1 ? of_groups : of_larger;
+#if TT_GOES_ON
+        growing sum;
+        sum.start(-TT_INF_F64);
+        for (int64_t from = 0; from < many; from += 32) {
+            const int here = many - from < 32 ? (int)(many - from) : 32;
+            acc_type x = 0;
+            if (lane < here) x = published(from_here + at - many + from + lane).value;
+            sum = add_lanes(sum, from == 0, x, here).all;
+        }
+        if (lane == 0) {
+            sums[warp] = sum;
+            if (warp == 0 && ends % TT_LEVEL == 0 && ends * TT_BLOCK < p.n) {
+#pragma unroll 1
+                for (int w = 0; w < TT_WARPS; w++) sum.add(given[w].value);
+                publish(of_groups + group, sum.total());
+            }
+        }
+    }
+#else
         accumulator sum = accumulated(acc_type(), 0);
         for (int64_t from = 0; from < many; from += 32) {
             if (from + lane < many) found[warp][lane] = published(from_here + at - many + from + lane);
@@ -258,9 +307,29 @@ extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __
             }
         }
     }
+#endif
     __syncthreads();
-    accumulator sum = sums[0], before = accumulated(acc_type(), 0);
+    accumulator before = accumulated(acc_type(), 0);
     bool has = false;
+#if TT_GOES_ON
+    growing sum = sums[0];
+    if (begin >= TT_LEVEL * TT_LEVEL) before = sums[2].total(), has = true;
+    if (group & TT_LEVEL - 1) before = has ? join(before, sums[1].total()) : sums[1].total(), has = true;
+#pragma unroll 1
+    for (int w = 0; w < warp; w++) {
+        if (begin % TT_LEVEL || w) sum.add(given[w].value);
+        else sum.start(given[w].value);
+    }
+    if (begin % TT_LEVEL || warp) before = has ? join(before, sum.total()) : sum.total();
+    if (threadIdx.x == 0 && ends % (TT_LEVEL * TT_LEVEL) == 0 && ends * TT_BLOCK < p.n) {
+#pragma unroll 1
+        for (int w = 0; w < TT_WARPS; w++) sum.add(given[w].value);
+        growing larger = sums[1];
+        larger.add(sum.total().value);
+        publish(of_larger + group / TT_LEVEL, larger.total());
+    }
+#else
+    accumulator sum = sums[0];
     if (begin >= TT_LEVEL * TT_LEVEL) before = sums[2], has = true;
     if (group & TT_LEVEL - 1) before = has ? join(before, sums[1]) : sums[1], has = true;
 #pragma unroll TT_COPIES(TT_WARPS)
@@ -271,6 +340,7 @@ extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __
     }
     if (threadIdx.x == 0 && ends % (TT_LEVEL * TT_LEVEL) == 0 && ends * TT_BLOCK < p.n)
         publish(of_larger + group / TT_LEVEL, join(sums[1], sum));
+#endif
     if (left >= TT_BLOCK) write_chunks<true>(p, row, first, TT_BLOCK, c, before);
     else if (left > 0) write_chunks<false>(p, row, first, (int)left, c, before);
 }

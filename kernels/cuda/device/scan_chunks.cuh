@@ -18,6 +18,44 @@ static TT_DEVICE int of_chunk(int n) {
     return many < TT_CHUNK ? many : TT_CHUNK;
 }
 
+#if TT_GOES_ON
+struct grown {
+    growing up_to_lane, all;
+};
+
+/* What comes of `sum`, if it is not a new one, and the numbers of the first lanes, `many` in all, one after the other: the
+ * largest up to each lane's, then how much what came before shrinks there, and what is added. */
+static TT_DEVICE grown add_lanes(growing sum, bool is_new, acc_type x, int many) {
+    __shared__ tt_pack<acc_type, 2> steps[TT_WARPS][32];
+    const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
+    const bool first = is_new && lane == 0;
+    grown r;
+    acc_type top = lane || is_new ? x : tt_log_top(sum.top, x), former;
+#pragma unroll
+    for (int h = 1; h < 32; h *= 2) {
+        const acc_type other = __shfl_up_sync(~0u, top, h);
+        if (lane >= h) top = tt_log_top(other, top);
+    }
+    former = __shfl_up_sync(~0u, top, 1);
+    if (lane == 0 && !is_new) former = sum.top;
+    const acc_type share = log_share(former, x);
+    const bool grows = x > former;
+    __syncwarp();
+    steps[warp][lane] = {first ? 0 : grows ? share : 1, first || grows ? 1 : share};
+    __syncwarp();
+    acc_type now = is_new ? 0 : sum.sum;
+    r.up_to_lane.top = top;
+#pragma unroll 8
+    for (int s = 0; s < 32; s++) {
+        if (s < many) now = now * steps[warp][s].at[0] + steps[warp][s].at[1];
+        if (s == lane) r.up_to_lane.sum = now;
+    }
+    r.all.top = __shfl_sync(~0u, top, many - 1);
+    r.all.sum = now;
+    return r;
+}
+#endif
+
 template <bool whole> static TT_DEVICE void read_chunks(const TT_ARGS &p, int64_t row, int64_t first, int n, chunk &c) {
     const int lane = threadIdx.x & 31, warp = threadIdx.x / 32, many = of_chunk(n);
     const element_type *x = (const element_type *)p.a + row * p.n;
@@ -33,27 +71,8 @@ template <bool whole> static TT_DEVICE void read_chunks(const TT_ARGS &p, int64_
     __syncwarp();
     const accumulator total = total_of<whole>(many, start, [&](int j) { return own[j]; });
 #if TT_GOES_ON
-    __shared__ tt_pack<acc_type, 2> steps[TT_WARPS][32];
-    /* The largest up to each lane's, how much what came before shrinks then, and what is added; sums one after the other. */
-    acc_type top = total.value;
-#pragma unroll
-    for (int h = 1; h < 32; h *= 2) {
-        const acc_type other = __shfl_up_sync(~0u, top, h);
-        if (lane >= h) top = tt_log_top(other, top);
-    }
-    const acc_type former = __shfl_up_sync(~0u, top, 1), share = log_share(former, total.value);
-    const bool grows = total.value > former;
-    steps[warp][lane] = {lane == 0 ? 0 : grows ? share : 1, lane == 0 || grows ? 1 : share};
-    __syncwarp();
-    acc_type sum = 0, up_to_here = 0;
-#pragma unroll
-    for (int s = 0; s < 32; s++) {
-        sum = sum * steps[warp][s].at[0] + steps[warp][s].at[1];
-        if (s == lane) up_to_here = sum;
-    }
-    c.total = accumulated(log_total(top, up_to_here), 0);
+    c.total = add_lanes(growing(), true, total.value, 32).up_to_lane.total();
     c.before.value = __shfl_up_sync(~0u, c.total.value, 1);
-    __syncwarp();
 #else
     __shared__ accumulator chunks[TT_WARPS][32], sums[TT_WARPS][32];
     chunks[warp][lane] = total;
@@ -89,7 +108,7 @@ static TT_DEVICE void write_chunks(const TT_ARGS &p, int64_t row, int64_t first,
 #if TT_GOES_ON
     growing a;
     a.start(before.value);
-#pragma unroll TT_FEW
+#pragma unroll(whole ? TT_FEW : 1)
     for (int j = 0; j < TT_CHUNK; j++)
         if (whole || j < many) {
             a.add(first_of(own[j], start + j).value);

@@ -62,7 +62,7 @@ template <bool whole, typename F> static TT_DEVICE accumulator total_of(int many
 #pragma unroll
     for (int j = 1; j < TT_CHUNK; j++)
         if (whole || j < many) total.value = tt_log_top(total.value, first_of(element(j), 0).value);
-#pragma unroll TT_FEW
+#pragma unroll(whole ? TT_FEW : 1)
     for (int j = 0; j < TT_CHUNK; j++)
         if (whole || j < many) sum += log_part(total.value, first_of(element(j), 0).value);
     total.value = log_total(total.value, sum);

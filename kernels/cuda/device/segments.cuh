@@ -88,9 +88,10 @@ static TT_DEVICE void go_through(const TT_ARGS &p, int64_t first) {
 extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
     const int64_t thread = (int64_t)blockIdx.x * TT_CUDA_THREADS + threadIdx.x;
 #if TT_VARIANT & TT_SEGMENTS_LEFT
-    if (*p.left) fill_buckets(p, thread / 32 * TT_OWN);
+    const int64_t own = thread / 32 * TT_OWN;
+    if (*p.left) fill_buckets(p, own);
     else
-        for (int64_t first = thread; first < p.m; first += (int64_t)gridDim.x * TT_CUDA_THREADS) go_through(p, first);
+        for (int k = threadIdx.x & 31; k < TT_OWN; k += 32) go_through(p, own + k);
 #else
     go_through(p, thread >> p.lanes_log);
 #endif

@@ -1,5 +1,5 @@
 /* Attention on a device: of half types by cuDNN (tinytorch/backends/cuda/attention.py), where it has a kernel for it, else
- * in tiles of ours: Note [Attention's tiles] in cuda/device/attention_tile.cuh. */
+ * in tiles of ours: Note [Attention's tiles] in cuda/device/attention_tile.cuh, and cuda/device/attention_wgmma.cuh. */
 #include "backend/plain.h"
 #include "cuda/device/attention_args.h"
 #include "cuda/host/cuda.h"
@@ -172,6 +172,37 @@ static int by_library(const job *j, const tt_attention_work *w) {
     return status;
 }
 
+/* The matrix unit that only Hopper has takes half types. */
+#define HOPPER 90
+#define WGMMA_MOST TT_ATTENTION_WGMMA_WIDTH(TT_ATTENTION_WGMMA_WIDE)
+static bool is_for_wgmma(const job *j, const tt_attention_work *w) {
+    return tt_cuda_capability() == HOPPER && tt_itemsizes[j->dtype] == 2 && j->variant & TT_ATTENTION_PACKS &&
+           !w->mask && !w->drops && w->width <= WGMMA_MOST && w->out_width <= WGMMA_MOST && j->heads && w->rows &&
+           w->keys;
+}
+
+static bool derive_part_by_wgmma(job *j, int variant, int64_t rows, int64_t heads) {
+    int64_t blocks = (rows + TT_ATTENTION_WGMMA_ROWS - 1) / TT_ATTENTION_WGMMA_ROWS;
+    if (blocks * heads > INT_MAX) {
+        tt_fail(TT_NOT_IMPLEMENTED, "scaled_dot_product_attention: heads are too many for this device");
+        return false;
+    }
+    j->p.blocks = (int32_t)blocks;
+    int64_t key = tt_key(TT_FAMILY_attention_wgmma, 0, variant, j->dtype, j->compute, 0, 0, 0);
+    return TT_LAUNCH(key, blocks * heads, 1, 256, TT_ATTENTION_WGMMA_SHARED(variant), j->p);
+}
+
+/* Registers have room for the sums of both keys and values where heads are narrow. */
+static bool derive_by_wgmma(job *j, const tt_attention_work *w) {
+    enum { KEYS = TT_ATTENTION_OF_KEYS, VALUES = TT_ATTENTION_OF_VALUES, WIDE = TT_ATTENTION_WGMMA_WIDE };
+    if (TT_ATTENTION_WIDER(w->width, w->out_width) <= TT_ATTENTION_WGMMA_WIDTH(0))
+        return derive_part_by_wgmma(j, 0, w->rows, j->heads) &&
+               derive_part_by_wgmma(j, KEYS | VALUES, w->keys, j->of_keys);
+    return derive_part_by_wgmma(j, WIDE, w->rows, j->heads) &&
+           derive_part_by_wgmma(j, WIDE | KEYS, w->keys, j->of_keys) &&
+           derive_part_by_wgmma(j, WIDE | VALUES, w->keys, j->of_keys);
+}
+
 bool tt_cuda_attention(const tt_attention_work *w) {
     job j;
     tt_plain plain[4] = {{0}};
@@ -199,9 +230,11 @@ bool tt_cuda_attention_backward(const tt_attention_work *w) {
         int status = by_library(&j, w);
         ok = status >= 0;
         if (status == 1) {
-            ok = (delta = tt_cuda_temporary(j.compute, j.heads * w->rows));
+            bool wgmma = is_for_wgmma(&j, w);
+            ok = (delta = tt_cuda_temporary(j.compute, j.heads * w->rows * (wgmma ? 2 : 1)));
             if (ok) j.p.delta = delta->data;
-            ok = ok && run(&j, QUERY, w->rows, j.heads) && run(&j, KEY, w->keys, j.of_keys);
+            ok = ok && (wgmma ? derive_by_wgmma(&j, w)
+                              : run(&j, QUERY, w->rows, j.heads) && run(&j, KEY, w->keys, j.of_keys));
         }
     }
     if (delta) tt_free(delta);

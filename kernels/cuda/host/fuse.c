@@ -1,4 +1,5 @@
-/* Fused mode's kernels on a device: launched where Python has compiled them, bridged until then.
+/* Fused mode's kernels on a device: launched where Python has compiled them, bridged until then. One of a single operator
+ * is that operator's eager kernel from the start.
  *
  * Bridging runs a kernel's instructions one by one, each as the eager kernel of its operator over the whole space, so the
  * first runs of a program wait for no compiler. Values that the interpreter would keep in a block are temporaries here,
@@ -20,11 +21,11 @@ typedef struct {
     const tt_kernel *k;
     char *const *base;
     const tt_number *numbers;
-    tt_storage here, host;      /* what descriptors point to: only the device matters */
-    placed *value;              /* of each slot: its descriptor; ndim < 0: not there yet */
-    tt_array **made;            /* of each slot: the temporary that holds it, or NULL */
-    int *uses;                  /* of each slot: how many are still to come */
-    int64_t *bits;              /* of each slot: a number's */
+    tt_storage here, host; /* what descriptors point to: only the device matters */
+    placed *value; /* of each slot: its descriptor; ndim < 0: not there yet */
+    tt_array **made; /* of each slot: the temporary that holds it, or NULL */
+    int *uses; /* of each slot: how many are still to come */
+    int64_t *bits; /* of each slot: a number's */
 } bridge;
 
 /* How many of the space's first dimensions a value of level 0 has. */
@@ -97,9 +98,6 @@ static tt_array *find(bridge *b, int s) {
         describe_slot(b, &b->value[s], &b->bits[s], s);
     } else if (x->kind == TT_SLOT_ROW) {
         *a = *find(b, x->from); /* of size 1 along its row: it broadcasts */
-    } else if (x->kind == TT_SLOT_RANDOM) {
-        tt_draw draw = tt_draw_of(x, b->numbers);
-        if (!make(b, s) || !tt_cuda_random(&draw, a, x->dtype, NULL)) return NULL;
     }
     return a;
 }
@@ -115,8 +113,7 @@ static void done_with(bridge *b, int s) {
 static bool instruction(bridge *b, const tt_instr *i) {
     tt_array *in[3];
     int n = 0;
-    for (; n < 3 && i->in[n] >= 0; n++)
-        if (!(in[n] = find(b, i->in[n]))) return false;
+    for (; n < 3 && i->in[n] >= 0; n++) in[n] = find(b, i->in[n]);
     if (!make(b, i->out)) return false;
     tt_array *out = &b->value[i->out].a;
     bool ok =
@@ -136,7 +133,7 @@ static bool reduce(bridge *b, const tt_kernel_reduction *f) {
     tt_array param, *a, *p = NULL;
     int64_t shape[TT_FUSE_DIMS], strides[2][TT_FUSE_DIMS];
     if (call) a = describe_access(b, &accessed, &k->accesses[f->slot]);
-    else if (!(a = find(b, f->slot))) return false;
+    else a = find(b, f->slot);
     if (f->param >= 0 && rows) p = find(b, f->param);
     else if (f->param >= 0) {
         const tt_access *x = &k->accesses[f->param];
@@ -237,7 +234,7 @@ static bool run_bridge(bridge *b) {
     for (int i = 0; ok && i < k->num_stores; i++) {
         placed to;
         tt_array *from = find(b, k->stores[i].slot);
-        ok = from && tt_cuda_copy_array(describe_access(b, &to, &k->accesses[k->stores[i].access]), from);
+        ok = tt_cuda_copy_array(describe_access(b, &to, &k->accesses[k->stores[i].access]), from);
         done_with(b, k->stores[i].slot);
     }
     for (int s = 0; s < k->num_slots; s++)
@@ -301,8 +298,6 @@ static bool run_eagerly(const tt_kernel *k, char *const *base, const tt_number *
 /* Compiled kernels. */
 
 #define MOST_BYTES 4000 /* of arguments */
-#define FEW_ROWS 32
-#define MANY_COLUMNS 32768
 #define PARTS 256 /* bytes of shared memory for what the warps of a row have of a reduction */
 
 static int largest_of(const tt_kernel *k) {
@@ -365,8 +360,6 @@ static int64_t divided(int64_t n, int64_t by) { return (n + by - 1) / by; }
 static bool launchable(const tt_kernel *k) {
     if (__atomic_load_n(&k->state, __ATOMIC_ACQUIRE) != 2) return false;
     if (k->numel >= (int64_t)1 << 31) return false;
-    /* Of so few rows most lanes would have nothing to add up. */
-    if (k->pattern == TT_PATTERN_OUTER_REDUCTION && k->row < FEW_ROWS && k->inner >= MANY_COLUMNS) return false;
     return k->pattern != TT_PATTERN_ROW_REDUCTION || k->detail + PARTS * k->num_reductions <= tt_cuda_shared_room();
 }
 

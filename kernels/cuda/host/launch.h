@@ -29,7 +29,7 @@
     X(optim_count, 3) X(random, 4) X(dropout, 0) X(range, 0) X(multinomial, 0) X(variates, 0) X(permutation, 0) X(norm, 0) X(norm_weight, 0) X(statistics, 0) X(class_loss, 0) \
     X(class_total, 0) X(rowsort, 0) X(sorted, 0) X(select, 0) X(scan, 0) X(compact, 0) X(groups, 0) X(search, 0) \
     X(counting, 0) X(norms, 2) X(scale, 0) X(mul_backward, 0) X(pool, 0) X(resample_taps, 0) X(resample, 0) \
-    X(conv, 0) X(recurrent, 0) X(attention, 0) X(attention_query, 0) X(attention_key, 0) X(distinct, 0) \
+    X(conv, 0) X(recurrent, 0) X(attention, 0) X(attention_query, 0) X(attention_key, 0) X(attention_wgmma, 0) X(distinct, 0) \
     X(unfold, 0) X(batch_norm, 0) X(batch_running, 0) X(batch_sums, 0) X(sparse, 0) X(stack, 0) X(ldl, 0) \
     X(small, 0) X(tiny, 0) X(jacobi, 0) X(grid_sample, 0) X(fused, 0)
 /* clang-format on */
@@ -74,7 +74,8 @@ bool tt_upload(void *to, const tt_array *from);
 bool tt_download(const tt_array *to, const void *from);
 bool tt_is_non_blocking(void);
 bool tt_is_capturing(void);        /* what this thread launches becomes part of a graph */
-int64_t tt_cuda_shared_room(void); /* bytes that a thread block on the present device can have */
+int tt_cuda_capability(void);      /* of the present device: 90 is 9.0 */
+int64_t tt_cuda_shared_room(void); /* bytes that a thread block on it can have */
 tt_fault *tt_cuda_fault(void);     /* where the kernels of tt_device write what they find wrong: Note [Faults] */
 const char *tt_rule_name(int rule);
 const char *tt_random_name(int op);

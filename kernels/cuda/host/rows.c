@@ -7,14 +7,19 @@
 #define WARPS 32      /* of the largest thread block */
 #define RESERVED 1024 /* bytes of shared memory that each thread block takes besides */
 
-static int64_t shared_limits[TT_CUDA_DEVICES];
+static struct {
+    int capability;
+    int64_t shared;
+} processors[TT_CUDA_DEVICES];
 
-int tt_cuda_shared_limit(int device, int64_t bytes) {
-    if (device >= 0 && device < TT_CUDA_DEVICES) shared_limits[device] = bytes;
+int tt_cuda_processor(int device, int capability, int64_t shared) {
+    if (device >= 0 && device < TT_CUDA_DEVICES)
+        processors[device].capability = capability, processors[device].shared = shared;
     return 0;
 }
 
-int64_t tt_cuda_shared_room(void) { return shared_limits[tt_device - 1]; }
+int tt_cuda_capability(void) { return processors[tt_device - 1].capability; }
+int64_t tt_cuda_shared_room(void) { return processors[tt_device - 1].shared; }
 
 /* Who has a row of n elements, when a warp's registers hold `inputs` of them; the grid. `again`: is it read several times?
  * Then it waits in shared memory, where it is long and there is room. */

@@ -16,6 +16,7 @@ from .compile import compile as compile
 from .dtypes import ABSENT
 from .dtypes import finfo as finfo
 from .foreach import FOREACH
+from .futures import Future as Future
 
 globals().update(ABSENT)
 globals().update(FOREACH)

@@ -8,7 +8,6 @@ import atexit
 import contextlib
 import os
 import threading
-from collections import deque
 
 from ...dtypes import SUFFIXES
 from ..cpu import ffi, lib
@@ -19,8 +18,9 @@ from .source import name_of, source_of
 #: kernel that is not here, or is another by now, is compiled when it is asked for. Those that take longest come first.
 USUAL = """
     attention 0: 6281 f32 f32
-    attention_query 0: 6281 bf16 f32, 6281 f32 f32
-    attention_key 0: 6281 bf16 f32, 6281 f32 f32
+    attention_query 0: 6281 f32 f32
+    attention_key 0: 6281 f32 f32
+    attention_wgmma 0: 0 bf16 f32, 3 bf16 f32
     reduce sum: 11520 f64 f64 f64 f64, 1282 f32 f32 f32 f32, 1285 f32 f32 f32 f32, 132101 f32 f32 f32 f32
     reduce sum: 132357 f32 f32 f32 f32, 132361 f32 f32 f32 f32, 135941 bf16 f32 f32 bf16
     reduce sum: 136197 bf16 f32 f32 bf16, 136453 bf16 f32 f32 bf16, 159008 f32 f32 f32 f32, 2 f32 f32 f32 f32
@@ -69,7 +69,8 @@ _MOST_THREADS, _LEAST_CORES = 5, 4
 
 _lock = threading.Lock()
 _begun: dict[str, threading.Event] = {}  # by the name in the cache: who asked first compiles it, others wait
-_waiting: deque[tuple[str, str, str]] = deque()  # names in the cache, sources, names
+_waiting: list[tuple[str, str, str]] = []  # names in the cache, sources, names
+_asked: set[str] = set()  # the words of the names of kernels that were asked for: operators, dtypes
 _threads: list[threading.Thread] = []
 _started = [False]
 
@@ -99,6 +100,7 @@ def _operator(family: int, name: str) -> int:
 
 def cubin(source: str, name: str, arch: str) -> bytes:
     """kernels.cubin, which others may be about to find or compile."""
+    _asked.update(name.split("_"))
     key = kernels.key_of(source, arch)
     found = kernels.on_disk(key)
     if found is not None:
@@ -134,12 +136,18 @@ def _start(arch: str) -> None:
         thread.start()
 
 
+def _likeliest() -> int:
+    """Which of those waiting has the fewest words that nobody has asked for: a step in bfloat16 soon needs others of
+    bfloat16, and what goes back through batch_norm comes after it. Of several, the first."""
+    return min(range(len(_waiting)), key=lambda k: len({*_waiting[k][2].split("_")} - _asked))
+
+
 def _work(arch: str) -> None:
     while True:
         with _lock:
             if not _waiting:
                 return
-            key, source, name = _waiting.popleft()
+            key, source, name = _waiting.pop(_likeliest())
             if key in _begun:
                 continue
             event = _begun[key] = threading.Event()

@@ -144,8 +144,9 @@ class PyCuda:
     # Devices.
 
     def arch(self, device: int) -> str:
-        """As NVRTC names it: "sm_90"."""
-        return "sm_{}{}".format(*self.capability(device))
+        """As NVRTC names it: "sm_80"; Hopper's with what only it has (kernels/cuda/device/wgmma.cuh): "sm_90a"."""
+        major, minor = self.capability(device)
+        return f"sm_{major}{minor}{'a' if (major, minor) == (9, 0) else ''}"
 
     def capability(self, device: int) -> tuple[int, int]:
         return self.cuda.Device(device).compute_capability()

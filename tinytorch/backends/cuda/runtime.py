@@ -59,7 +59,8 @@ class Device:
         self.numbers = {}  # by priority: of the streams that new_stream() gives; the first is the next
         self.priorities = driver().priorities(index)
         self.arch = driver().arch(index)
-        lib.tt_cuda_shared_limit(index, driver().properties(index)["shared_memory_per_block_optin"])
+        facts = driver().properties(index)
+        lib.tt_cuda_processor(index, 10 * facts["major"] + facts["minor"], facts["shared_memory_per_block_optin"])
         check(lib.tt_fault_record(index, *driver().mapped(index, lib.tt_fault_bytes())))
 
     def load(self, key: int, into: Loaded):

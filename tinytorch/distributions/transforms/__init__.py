@@ -8,6 +8,7 @@ from .base import (
     ReshapeTransform,
     StackTransform,
     Transform,
+    _InverseTransform,
     identity_transform,
 )
 from .numbers import (
@@ -33,5 +34,5 @@ __all__ = [
     "CumulativeDistributionTransform", "ExpTransform", "IndependentTransform", "LowerCholeskyTransform",
     "PositiveDefiniteTransform", "PowerTransform", "ReshapeTransform", "SigmoidTransform", "SoftmaxTransform",
     "SoftplusTransform", "StackTransform", "StickBreakingTransform", "TanhTransform", "Transform",
-    "identity_transform",
+    "_InverseTransform", "identity_transform",
 ]  # fmt: skip

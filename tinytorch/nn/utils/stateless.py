@@ -7,7 +7,7 @@ import contextlib
 from ...tensor import Tensor
 from ..module import Module
 
-__all__ = ["functional_call"]
+__all__ = ["_reparametrize_module", "functional_call"]
 
 MISSING = object()
 
@@ -23,20 +23,27 @@ def functional_call(
     if isinstance(parameters_and_buffers, dict):
         tensors = parameters_and_buffers
     else:
-        several = list(parameters_and_buffers)
-        if not all(isinstance(part, dict) for part in several):
+        several = parameters_and_buffers
+        if not isinstance(several, (list, tuple)) or not all(isinstance(part, dict) for part in several):
             raise ValueError("functional_call: expected a dictionary of tensors, or a sequence of dictionaries")
         tensors = {name: t for part in several for name, t in part.items()}
         if len(tensors) != sum(map(len, several)):
             raise ValueError("functional_call: several dictionaries have the same name")
     args = () if args is None else args if isinstance(args, tuple) else (args,)
-    with _replaced(module, tensors, tie_weights, strict):
+    with _reparametrize_module(module, tensors, tie_weights, strict):
         return module(*args, **(kwargs or {}))
 
 
 @contextlib.contextmanager
-def _replaced(module: Module, tensors: dict, tie_weights: bool, strict: bool):
-    """A context in which a module has other tensors."""
+def _reparametrize_module(
+    module: Module,
+    parameters_and_buffers: dict,
+    tie_weights: bool = False,
+    strict: bool = False,
+    stack_weights: bool = False,
+):
+    """A context in which a module has other tensors. ``stack_weights`` puts those back first that were put in last."""
+    tensors = parameters_and_buffers
     wanted = _tied(module, tensors) if tie_weights else dict(tensors)
     if strict:
         known = {n for n, _ in (*_named(module, "named_parameters"), *_named(module, "named_buffers"))}
@@ -55,7 +62,7 @@ def _replaced(module: Module, tensors: dict, tie_weights: bool, strict: bool):
             before[name] = _swap(module, name, t)
         yield
     finally:
-        for name, t in before.items():
+        for name, t in reversed(before.items()) if stack_weights else before.items():
             after = _swap(module, name, t)
             if name in tensors:
                 tensors[name] = after

@@ -172,6 +172,8 @@ _ASKED = {
     "unfold_copy.step": "int",
     "split_copy.split_size": "_int",
     "pca_lowrank.q": None,
+    "pca_lowrank.niter": None,
+    "svd_lowrank.niter": None,
     "svd_lowrank.q": None,
     "output_ratio": None,
     "hsplit.indices_or_sections": "int | Sequence[_int]",
@@ -209,7 +211,19 @@ _ASKED = {
     "margin_ranking_loss.margin": None,
     "nuclear_norm.dim": None,
     "narrow_copy.start": "_int",
-    "combinations.r": "int",
+    "cov.correction": "int",
+    "squeeze_copy.dim": "int | Sequence[_int]",
+    **dict.fromkeys(  # a 64-bit number, where others take what is symbolic, too
+        """
+        combinations.r diff.n round.decimals round_.decimals rot90.k diag.diagonal diag_embed.offset diagflat.offset
+        diagonal_scatter.offset diagonal_copy.offset matrix_power.n norm_except_dim.pow swapaxes.axis0 swapaxes.axis1
+        tril_indices.row tril_indices.col tril_indices.offset triu_indices.row triu_indices.col triu_indices.offset
+        histc.bins stft.n_fft istft.n_fft group_norm.num_groups conv_tbc.pad tensorinv.ind fftfreq.n rfftfreq.n
+        linspace.steps logspace.steps nonzero_static.fill_value
+        """.split(),  # noqa: SIM905 (a list of words)
+        "int",
+    ),
+    **dict.fromkeys(("stft.hop_length", "stft.win_length", "istft.hop_length", "istft.length"), "int | None"),
     "scaled_dot_product_attention.is_causal": "_bool",
     "scaled_dot_product_attention.enable_gqa": "_bool",
     "quantile.dim": "int | None",

@@ -17,6 +17,7 @@ from tensorboard.summary.writer.event_file_writer import EventFileWriter
 from . import summary
 from ._convert_np import make_np
 from ._embedding import get_embedding_info, make_mat, make_sprite, make_tsv, write_pbtxt
+from ._onnx_graph import load_onnx_graph
 from ._pytorch_graph import graph
 from ._utils import figure_to_image
 
@@ -59,6 +60,10 @@ class FileWriter:
         self.add_event(event_pb2.Event(graph_def=graph.SerializeToString()), None, walltime)
         run = event_pb2.TaggedRunMetadata(tag="step1", run_metadata=taken.SerializeToString())
         self.add_event(event_pb2.Event(tagged_run_metadata=run), None, walltime)
+
+    def add_onnx_graph(self, graph, walltime: float | None = None) -> None:
+        """Writes a graph of which no run is known."""
+        self.add_event(event_pb2.Event(graph_def=graph.SerializeToString()), None, walltime)
 
     def flush(self) -> None:
         """Waits until all is on the disk."""
@@ -247,6 +252,10 @@ class SummaryWriter:
         """A model's graph, as a run with ``input_to_model``, a tensor or a tuple of them, shows it; ``verbose`` prints
         it. ``use_strict_trace`` makes no difference."""
         self._get_file_writer().add_graph(graph(model, input_to_model, verbose, use_strict_trace))
+
+    def add_onnx_graph(self, prototxt) -> None:
+        """The graph of the model in the ONNX file ``prototxt``. ModuleNotFoundError without the onnx package."""
+        self._get_file_writer().add_onnx_graph(load_onnx_graph(prototxt))
 
     @staticmethod
     def _encode(rawstr: str) -> str:

@@ -6,7 +6,7 @@ import types
 
 from . import utils
 
-from ..compiler import allow_in_graph, assume_constant_result, disable, is_compiling, reset
+from ..compiler import allow_in_graph, assume_constant_result, disable, is_compiling, list_backends, reset
 
 __all__ = [
     "allow_in_graph",
@@ -16,6 +16,7 @@ __all__ = [
     "disallow_in_graph",
     "graph_break",
     "is_compiling",
+    "list_backends",
     "mark_dynamic",
     "mark_static_address",
     "maybe_mark_dynamic",

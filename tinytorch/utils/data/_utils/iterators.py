@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import itertools
 import os
 import select
@@ -11,7 +12,6 @@ import socket
 import time
 import warnings
 import weakref
-from concurrent.futures import Future, ThreadPoolExecutor
 from pickle import PicklingError
 
 from .... import multiprocessing
@@ -160,8 +160,11 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             raise AssertionError("prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter")
         self._prefetch_factor, self._in_order = loader.prefetch_factor, loader.in_order
         self._workers, self._channels, self._shutdown = [], [], False
-        pinning = [ThreadPoolExecutor(1, "pin_memory")] if self._pin_memory else []
-        self._pinning = pinning[0] if pinning else None
+        pinning, self._pinning, self._pinned_later = [], None, ()
+        if self._pin_memory:  # only then worth the milliseconds that its import takes
+            futures = importlib.import_module("concurrent.futures")
+            self._pinning, self._pinned_later = futures.ThreadPoolExecutor(1, "pin_memory"), futures.Future
+            pinning.append(self._pinning)
         self._finalizer = weakref.finalize(self, _end, os.getpid(), self._channels, self._workers, pinning)
         self._poll = select.poll()
         self._by_descriptor = {}
@@ -271,7 +274,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         data = self._results.pop(number)
         self._num_tasks[self._tasks.pop(number)] -= 1
         self._try_put_index()
-        if isinstance(data, Future):
+        if isinstance(data, self._pinned_later):
             data = data.result()
         if isinstance(data, ExceptionWrapper):
             data.reraise()

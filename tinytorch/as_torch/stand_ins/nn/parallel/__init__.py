@@ -2,5 +2,6 @@
 
 from .distributed import DistributedDataParallel
 from .data_parallel import DataParallel
+from .scatter_gather import gather, scatter
 
-__all__ = ["DataParallel", "DistributedDataParallel"]
+__all__ = ["DataParallel", "DistributedDataParallel", "gather", "scatter"]
