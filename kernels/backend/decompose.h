@@ -66,6 +66,7 @@ typedef struct {
     int m, n, k;                   /* A is m x n; the smaller of both */
     int b_rows, b_cols, option;
     bool row_major;                /* A is, which TT_EITHER_ORDER allows */
+    bool shared;                   /* may several threads work on one matrix? */
     double rcond;                  /* of least squares: singular values below this share of the largest are zero */
     void *a, *b;                   /* copies of the operands, to work in */
     void *out[TT_MOST_RESULTS];

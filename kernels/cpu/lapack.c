@@ -18,6 +18,10 @@ TT_ISA_TABLES(tt_jacobi_table, tt_jacobi_loops)
 #define PARALLEL_WORK ((int64_t)1 << 15) /* multiplications, about, that are worth a second thread */
 #define NOT_FINITE (-1)                  /* an `info` */
 
+#define LARGE 192  /* rows of a matrix of Note [Reflections together], */
+#define PANEL 64   /* reflections that are applied at once, */
+#define COLUMNS 128 /* and columns to which one thread does */
+
 static int at_least_1(int n) { return n > 1 ? n : 1; }        /* leading dimensions */
 static bool asks(const tt_matrix *c) { return c->lwork < 0; } /* how much work memory to bring */
 
@@ -184,8 +188,10 @@ bool tt_cpu_decompose(int decomposition, tt_stack *s) {
     job j = {s, routine_of(decomposition, s->dtype), false};
     int64_t work = (int64_t)s->first.m * s->first.n * at_least_1(s->first.k) + 512;
     int64_t grain = work >= PARALLEL_WORK ? 1 : PARALLEL_WORK / work;
-    int claimed, threads = tt_blas_enter(s->count > grain ? tt_get_num_threads() : 1, &claimed);
+    bool several = s->count > grain || s->first.n >= LARGE;
+    int claimed, threads = tt_blas_enter(several ? tt_get_num_threads() : 1, &claimed);
     if (!threads) return false;
+    s->first.shared = threads > 1;
     bool ok = ask_for_work(&j);
     if (ok && goes_together(&j)) {
         int lanes = table_for(s)->types[s->dtype == TT_F64].lanes;

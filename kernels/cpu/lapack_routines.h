@@ -131,9 +131,16 @@ static int OF(solve_triangular)(const tt_matrix *c) {
     return 0;
 }
 
+#ifndef COMPLEX
+#include "cpu/eigh_large.h"
+#endif
+
 static int OF(eigenvalues)(const tt_matrix *c, char job) {
     char part = c->option ? 'U' : 'L';
     if (!asks(c) && !OF(is_finite)(c->a, c->n, c->n, part)) return NOT_FINITE;
+#ifndef COMPLEX
+    if (job == 'V' && OF(is_large)(c)) return OF(eigh_large)(c);
+#endif
     return LAPACK(heevd)(COL_MAJOR, job, part, c->n, c->a, at_least_1(c->n), c->out[0], c->work, c->lwork RWORK_SIZE,
                          c->iwork, c->liwork);
 }

@@ -52,7 +52,12 @@
       R rcond, int *rank, T *work, int lwork RW, int *iwork)                                                           \
     X(s##gelss, LAPACKE_##s##gelss_work, int, int layout, int m, int n, int nrhs, T *a, int lda, T *b, int ldb, R *s,  \
       R rcond, int *rank, T *work, int lwork RW)
-#define TT_LAPACK_REAL(X, s, T) TT_LAPACK_OF(X, s, T, T, or, sy, , , TT_LAPACK_TWO_PARTS(T))
+#define TT_LAPACK_REAL(X, s, T)                                                                                        \
+    TT_LAPACK_OF(X, s, T, T, or, sy, , , TT_LAPACK_TWO_PARTS(T))                                                       \
+    X(s##sytrd, LAPACKE_##s##sytrd_work, int, int layout, char uplo, int n, T *a, int lda, T *d, T *e, T *tau,         \
+      T *work, int lwork)                                                                                              \
+    X(s##stedc, LAPACKE_##s##stedc_work, int, int layout, char vectors, int n, T *d, T *e, T *z, int ldz, T *work,     \
+      int lwork, int *iwork, int liwork)
 #define TT_LAPACK_COMPLEX(X, s, R)                                                                                     \
     TT_LAPACK_OF(X, s, R _Complex, R, un, he, TT_LAPACK_RWORK(R), TT_LAPACK_RWORK_SIZE(R), TT_LAPACK_ONE_PART(R))
 #define TT_LAPACK_TWO_PARTS(T) , T *wr, T *wi

@@ -429,3 +429,24 @@ def test_an_operand_may_be_the_out():
     x = tt.tensor(a)
     assert tt.linalg.cholesky(x, out=x) is x
     np.testing.assert_allclose(x.numpy(), np.linalg.cholesky(a), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n", [191, 192, 257, 320])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("scale", [1.0, 1e-20, 1e18])
+@pytest.mark.parametrize("part", "LU")
+def test_eigenvectors_of_large_matrices(n, dtype, scale, part):
+    """With the same bits for any number of threads; of one triangle, what the other one has does not count."""
+    x = np.random.default_rng(0).standard_normal((n, n))
+    a = ((x + x.T) * scale).astype(dtype)
+    given = np.tril(a) + np.triu(np.full_like(a, 7), 1) if part == "L" else np.triu(a) + np.tril(np.full_like(a, 7), -1)
+    before, found = tt.get_num_threads(), []
+    for threads in (1, 2, 5):
+        tt.set_num_threads(threads)
+        found.append([t.numpy() for t in tt.linalg.eigh(tt.from_numpy(given), UPLO=part)])
+    tt.set_num_threads(before)
+    values, vectors = (t.astype("float64") for t in found[0])
+    assert all(np.array_equal(one, other) for pair in found[1:] for one, other in zip(found[0], pair))
+    bound = 50 * np.finfo(dtype).eps
+    assert np.abs(a.astype("float64") @ vectors - vectors * values).max() <= bound * np.abs(values).max()
+    assert np.abs(vectors.T @ vectors - np.eye(n)).max() <= bound
