@@ -194,6 +194,20 @@ def ravel(input):
     return _reshape(input.contiguous(), (-1,))
 
 
+@method
+def unflatten(self, dim, sizes):
+    """Dimension ``dim`` as several of ``sizes``, one of which may be -1. Follows ``torch.Tensor.unflatten``.
+
+    Args:
+        sizes: the sizes, one of which may be -1
+    Returns:
+        A view with ``sizes`` in place of dimension ``dim``.
+    Raises:
+        RuntimeError: the sizes' product is not that of ``dim``
+    """
+    return _unflatten(self, dim, sizes)
+
+
 def _unflatten(input, dim, sizes):
     if not sizes or not input._h.ndim:
         raise RuntimeError("unflatten: sizes must be non-empty, and the input at least 1-dimensional")
@@ -211,20 +225,6 @@ def _unflatten(input, dim, sizes):
             f"({shape[dim]}) in the input tensor"
         )
     return _reshape(input, (*shape[:dim], *sizes, *shape[dim + 1 :]))
-
-
-@method
-def unflatten(self, dim, sizes):
-    """Dimension ``dim`` as several of ``sizes``, one of which may be -1. Follows ``torch.Tensor.unflatten``.
-
-    Args:
-        sizes: the sizes, one of which may be -1
-    Returns:
-        A view with ``sizes`` in place of dimension ``dim``.
-    Raises:
-        RuntimeError: the sizes' product is not that of ``dim``
-    """
-    return _unflatten(self, dim, sizes)
 
 
 @function
@@ -294,16 +294,16 @@ def expand(self, size, *rest, implicit=False):
 
 
 @method
+def broadcast_to(self, size):
+    """``self.expand(size)``, where ``size`` may be a number. Follows ``torch.Tensor.broadcast_to``."""
+    return self.expand(ints((size,)))
+
+
+@method
 @c_view(lib.tt_view_expanded, _expand, params="input, other", arguments="other._h.ndim, other._h.shape")
 def expand_as(input, other):
     """``input.expand(other.shape)``."""
     return input.expand(other.shape)
-
-
-@method
-def broadcast_to(self, size):
-    """``self.expand(size)``, where ``size`` may be a number. Follows ``torch.Tensor.broadcast_to``."""
-    return self.expand(ints((size,)))
 
 
 @function
