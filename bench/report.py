@@ -130,7 +130,9 @@ def shown(value, unit):
     """A value of a row for a reader."""
     if unit == "s":
         return _scaled(value)
-    return f"{value:.0f} {unit}" if value < 1e4 else f"{value / 1e3:.3g} {unit.replace('G', 'T', 1)}"
+    if value < 1e4:
+        return f"{value:.0f} {unit}"
+    return f"{value / 1e3:.3g} {unit.translate({ord('G'): 'T', ord('M'): 'G'})}"
 
 
 def _ratio_names(suite):
