@@ -84,6 +84,7 @@ MORE_BYTES = {
     "polar": "a composition, where PyTorch has a kernel",
     "renorm": "a composition, where PyTorch has a kernel",
     "scaled_dot_product_attention": "where the mask's gradient is wanted, a composition",
+    "segment_reduce": "a composition: the number of each element's segment",
     "setitem": "a mask's places",
     "special.ndtr": "the input, which is there anyway, where PyTorch has a composition",
 }
