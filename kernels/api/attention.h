@@ -1,9 +1,9 @@
-/* Scaled dot product attention of query (N, H, L, E), key (N, K, S, E) and value (N, K, S, V), all of one floating dtype:
- * softmax(query key^T scale + mask) value, of shape (N, H, L, V). H is a multiple of K: each head of keys serves H / K of
- * the queries, one after another. `mask` is NULL or of 4 dimensions that broadcast to (N, H, L, S), bool (true takes
- * part) or of the dtype computed in. With `causal`, query i sees keys 0 to i. A weight is kept with probability `keep`,
- * by the numbers of the draw `draw` of a stream (`place`: as of tt_generator): those of tt_random's mask of shape
- * (N, H, L, S) in the dtype computed in. A row that sees no key is 0. */
+/* Scaled dot product attention of query (N, H, L, E), key (N, K, S, E) and value (N, K, S, V), all of one floating
+ * dtype: softmax(query key^T scale + mask) value, of shape (N, H, L, V). H is a multiple of K: each head of keys serves
+ * H / K of the queries, one after another. `mask` is NULL or of 4 dimensions that broadcast to (N, H, L, S), bool (true
+ * takes part) or of the dtype computed in. With `causal`, query i sees keys 0 to i. A weight is kept with probability
+ * `keep`, by the numbers of the draw `draw` of a stream (`place`: as of tt_generator): those of tt_random's mask of
+ * shape (N, H, L, S) in the dtype computed in. A row that sees no key is 0. */
 #pragma once
 #include "api/core.h"
 

@@ -102,15 +102,15 @@ void tt_set_inference(int on); /* marks the arrays that this thread makes from n
 tt_array *tt_empty(int dtype, int ndim, int64_t *shape);
 tt_array *tt_empty_strided(int dtype, int ndim, int64_t *shape, int64_t *strides);
 tt_array *tt_empty_like(tt_array *a, int dtype);
-/* A number is (kind, f, i): a float in f, an integer or a bool in i; of a complex number f is the real part, and i the bits
- * of the imaginary one. */
+/* A number is (kind, f, i): a float in f, an integer or a bool in i; of a complex number f is the real part, and i the
+ * bits of the imaginary one. */
 tt_array *tt_full(int dtype, int ndim, int64_t *shape, int kind, double f, int64_t i);
 tt_array *tt_arange(int dtype, int64_t n, double fstart, double fstep, int64_t istart, int64_t istep);
 tt_array *tt_scalar(int kind, double f, int64_t i);
 tt_array *tt_from_memory(int dtype, int ndim, int64_t *shape, int64_t *strides, void *data, int64_t nbytes, void *owner,
                          void (*release)(void *));
-/* Memory that processes share: a file's first bytes, mapped; `touch` has the system give it its pages now, all at once. NULL,
- * or -1, with errno. */
+/* Memory that processes share: a file's first bytes, mapped; `touch` has the system give it its pages now, all at once.
+ * NULL, or -1, with errno. */
 void *tt_map_shared(int fd, int64_t nbytes, int touch);
 int tt_unmap_shared(void *memory, int64_t nbytes);
 void tt_release_python(void *object); /* what `hold` has held (python/tensor.c), as a release */
@@ -160,6 +160,6 @@ tt_array *tt_binary_scalar(int op, tt_array *a, int kind, double f, int64_t i, i
 tt_array *tt_ternary(int op, tt_array *a, tt_array *b, tt_array *c);
 tt_array *tt_ternary_number(int op, tt_array *a, tt_array *b, double c);
 int tt_elementwise_out(int op, tt_array *out, tt_array *a, tt_array *b, tt_array *c, int writer);
-/* out[...] = op(out, b), where b is NULL op(out, f). 1: done; 0: nothing was, one of them is a view, which has a history to
- * look after; -1: as above */
+/* out[...] = op(out, b), where b is NULL op(out, f). 1: done; 0: nothing was, one of them is a view, which has a
+ * history to look after; -1: as above */
 int tt_in_place(int op, tt_array *out, tt_array *b, double f, int writer);

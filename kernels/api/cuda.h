@@ -1,4 +1,5 @@
-/* Devices of NVIDIA's: see Note [Devices] in kernels/core/devices.h and Note [Launching] in kernels/cuda/host/launch.h. */
+/* Devices of NVIDIA's: see Note [Devices] in kernels/core/devices.h and Note [Launching] in
+ * kernels/cuda/host/launch.h. */
 #pragma once
 #include "api/core.h"
 #include <stddef.h>
@@ -7,8 +8,8 @@
  * set back when the call that it was for returns. */
 int tt_device_set(int device);
 
-/* A kernel's key, bit by bit: family 8, operator 8, five dtypes of 4, variant 28. Its parts, in that order, into out[8];
- * and the family's name, which is that of its file in kernels/cuda. */
+/* A kernel's key, bit by bit: family 8, operator 8, five dtypes of 4, variant 28. Its parts, in that order, into
+ * out[8]; and the family's name, which is that of its file in kernels/cuda. */
 void tt_key_parts(int64_t key, int32_t *out);
 const char *tt_family_name(int family); /* NULL: no such */
 const char *tt_operator_name(int family, int op); /* of families over elementwise operators or reducers; "" else */
@@ -23,8 +24,8 @@ tt_array *tt_to_device(tt_array *a, int device);
 tt_array *tt_from_device(int device, int dtype, int ndim, int64_t *shape, int64_t *strides, void *data, int64_t nbytes,
                          void *owner, void (*release)(void *));
 
-/* A product of matrices, c = alpha a b + beta c: all that the choice of an algorithm depends on, without gaps between the
- * fields. Matrices are row-major; one that is transposed lies as its transpose. */
+/* A product of matrices, c = alpha a b + beta c: all that the choice of an algorithm depends on, without gaps between
+ * the fields. Matrices are row-major; one that is transposed lies as its transpose. */
 typedef struct tt_gemm {
     int64_t m, n, k;
     int64_t lda, ldb; /* from row to row as stored, in elements; of the result it is n */
@@ -43,8 +44,8 @@ typedef struct tt_transform {
     int32_t forward, unused; /* is the exponent's sign -? */
 } tt_transform;
 
-/* A routine of cuSOLVER's or cuBLAS's on each of `count` stacked problems. Matrices are column-major; steps are in bytes, from
- * one to the next.
+/* A routine of cuSOLVER's or cuBLAS's on each of `count` stacked problems. Matrices are column-major; steps are in
+ * bytes, from one to the next.
  *   potrf    a (n x n) becomes its Cholesky factor
  *   getrf    a (m x n) becomes its factors, with pivots
  *   getrs    b (n x k) becomes the solution, from factors a and their pivots
@@ -70,8 +71,8 @@ typedef struct tt_solver {
     int32_t *pivots, *info; /* as many pivots to a matrix as the smaller of m and n */
 } tt_solver;
 
-/* A convolution: all that the choice of a plan depends on, without gaps between the fields; backend/conv.h says what the
- * sizes are. */
+/* A convolution: all that the choice of a plan depends on, without gaps between the fields; backend/conv.h says what
+ * the sizes are. */
 typedef struct tt_convolution {
     int64_t batch, groups, in, out;
     int64_t size[3], taps[3], places[3], stride[3], padding[3], dilation[3];
@@ -92,21 +93,22 @@ typedef struct tt_attend {
     int32_t align; /* binary logarithm of that of all addresses, 4 at most */
 } tt_attend;
 
-/* What tt_cuda_copy's `wait` says of the CPU's memory: it may change when the call returns (it is pageable, and the driver
- * has taken the values by then), when the copy is done, which is to be waited for, or whenever: the caller sees to it. */
+/* What tt_cuda_copy's `wait` says of the CPU's memory: it may change when the call returns (it is pageable, and the
+ * driver has taken the values by then), when the copy is done, which is to be waited for, or whenever: the caller sees
+ * to it. */
 enum { TT_TAKEN = 0, TT_WAIT, TT_LEFT };
 
 /* What tt_cuda_copy moves. */
 enum { TT_COPY_TO_DEVICE = 1, TT_COPY_TO_HOST };
 
-/* Memory: Note [Memory of devices] in kernels/cuda/host/pool.h. Devices count from 0 here, TT_HOST_MEMORY is page-locked memory
- * of the CPU's. Streams are numbered by Python for each device; 0 is the default one. */
+/* Memory: Note [Memory of devices] in kernels/cuda/host/pool.h. Devices count from 0 here, TT_HOST_MEMORY is
+ * page-locked memory of the CPU's. Streams are numbered by Python for each device; 0 is the default one. */
 enum { TT_CUDA_DEVICES = 64, TT_CUDA_STREAMS = 64, TT_HOST_MEMORY = -1 };
 void tt_cuda_set_stream(int device, int stream); /* this thread's current one */
 int tt_cuda_stream(int device);
 void tt_cuda_keep_launches(int on); /* those kept are forgotten */
-/* Of the launch of this number, which Python is being told of: the driver's handles of the kernel and the stream. From now
- * on C launches it itself, by cuLaunchKernel, whose address tt_cuda_launcher was told. */
+/* Of the launch of this number, which Python is being told of: the driver's handles of the kernel and the stream. From
+ * now on C launches it itself, by cuLaunchKernel, whose address tt_cuda_launcher was told. */
 void tt_cuda_keep_handles(int number, void *function, void *stream);
 void tt_cuda_launcher(void *function);
 /* cuDNN's functions, cudnnBackend... each. Then a plan is executed with the tensors of n uids at these addresses: the
@@ -147,8 +149,8 @@ int64_t tt_fault_bytes(void);
 int tt_fault_record(int device, int64_t here, int64_t there);
 int tt_device_check(int device);
 
-/* What CUPTI calls for buffers (its CUpti_BuffersCallbackRequestFunc and ...CompleteFunc), and who reads them: the oldest
- * that is filled, NULL: none, to be given back by tt_activity_free. */
+/* What CUPTI calls for buffers (its CUpti_BuffersCallbackRequestFunc and ...CompleteFunc), and who reads them: the
+ * oldest that is filled, NULL: none, to be given back by tt_activity_free. */
 void tt_activity_requested(uint8_t **buffer, size_t *size, size_t *max_records);
 void tt_activity_completed(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid);
 void *tt_activity_next(int64_t *bytes);

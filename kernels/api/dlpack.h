@@ -1,5 +1,5 @@
-/* DLPack: arrays handed to and taken from other libraries. The structures are those of dlpack.h, versions 0 (unversioned)
- * and 1, by their published layout. */
+/* DLPack: arrays handed to and taken from other libraries. The structures are those of dlpack.h, versions 0
+ * (unversioned) and 1, by their published layout. */
 #pragma once
 typedef struct tt_dl_tensor {
     void *data;
@@ -27,8 +27,9 @@ typedef struct tt_dl_versioned {
 void *tt_to_dlpack(tt_array *a, int versioned, int copied); /* after tt_sync(a, 1) */
 void tt_dlpack_delete(void *managed, int versioned);
 
-/* The destructor of a capsule, which lets go of what nobody took. It runs wherever a capsule ends, be it that an exception
- * is on its way, with which no Python code may start: so it is C, and calls the interpreter by these addresses. */
+/* The destructor of a capsule, which lets go of what nobody took. It runs wherever a capsule ends, be it that an
+ * exception is on its way, with which no Python code may start: so it is C, and calls the interpreter by these
+ * addresses. */
 typedef struct tt_capsules {
     int (*is_valid)(void *capsule, const char *name); /* PyCapsule_IsValid */
     void *(*pointer)(void *capsule, const char *name); /* PyCapsule_GetPointer */

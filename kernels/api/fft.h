@@ -15,7 +15,8 @@ typedef struct {
 /* Over the dimensions `dims`, each named once; results are multiplied by `scale`. The exponent's sign is - for those
  * from real numbers, + for those to real ones. */
 tt_array *tt_fft(tt_array *a, int ndims, const int64_t *dims, double scale, int forward); /* of complex numbers */
-/* Of real numbers. `half`: only the first size / 2 + 1 of the last of `dims`, which the others are the conjugates of. */
+/* Of real numbers. `half`: only the first size / 2 + 1 of the last of `dims`, which the others are the conjugates
+ * of. */
 tt_array *tt_fft_real(tt_array *a, int ndims, const int64_t *dims, double scale, int half);
 /* The inverse: to `size` real numbers along the last of `dims`. */
 tt_array *tt_fft_to_real(tt_array *a, int ndims, const int64_t *dims, double scale, int64_t size);

@@ -5,7 +5,8 @@
 /* What a thread records. enter and leave nest; the outermost leave runs what is pending. */
 int tt_fuse_enter(void);
 int tt_fuse_leave(void);      /* -1 and an error when the pending program could not run */
-/* On: every thread is in the mode, from its first operator on. Off: this thread is no longer, others are until they end.
+/* On: every thread is in the mode, from its first operator on. Off: this thread is no longer, others are until they
+ * end.
  * -1 and an error when what was pending could not run. */
 int tt_fuse_set_everywhere(int on);
 int tt_fuse_flush(void); /* runs this thread's pending program now, and waits for asynchronous jobs */
@@ -35,7 +36,8 @@ typedef struct tt_instr {
     int32_t node; /* the recorded operator it came from */
 } tt_instr;
 
-/* What the interpreter does in the place of some instructions: Note [Superinstructions] in kernels/cpu/superinstructions.h. */
+/* What the interpreter does in the place of some instructions: Note [Superinstructions] in
+ * kernels/cpu/superinstructions.h. */
 typedef struct tt_step {
     void *run;
     int16_t slot, more, third, to;
@@ -181,8 +183,8 @@ typedef struct tt_replay tt_replay;
  * be run again without the function (it read values, wrote its arguments, drew random numbers, ...). `promised`: to be
  * pure, by the user; otherwise it must have done nothing but record what depends on `in` alone. */
 tt_replay *tt_replay_new(int promised, int num_in, tt_array **in, int num_out, tt_array **out);
-/* Do two calls show the same program, on the same constants? Then what was computed without being recorded, if anything,
- * does not depend on the arguments. */
+/* Do two calls show the same program, on the same constants? Then what was computed without being recorded, if
+ * anything, does not depend on the arguments. */
 int tt_replay_agrees(tt_replay *a, tt_replay *b);
 int tt_replay_may(int promised); /* now, and in this thread? */
 /* Until the mode ends, which this thread has just entered, for a pure function: Note [Memory of others] in record.c. */

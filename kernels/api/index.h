@@ -8,7 +8,8 @@
  *                                   (0: in a new dimension of size 1)
  *   TT_KEEP      count              so many dimensions as they are
  *
- * Where the dimensions of several TT_INDEX parts adjoin, theirs in the result is their place; otherwise they come first.
+ * Where the dimensions of several TT_INDEX parts adjoin, theirs in the result is their place; otherwise they come
+ * first.
  */
 #pragma once
 #include "api/core.h"

@@ -16,7 +16,8 @@ tt_array *tt_norm_weight(tt_array *g, tt_array *x, tt_array *rstd, tt_array *mea
 tt_array *tt_column_sums(tt_array *g, int dims);
 
 /* cross_entropy of logits (N, C) or, with logits 0, nll_loss of log-probabilities, for classes `target` (N) of int64.
- * wide: the loss has the dtype that it is computed in, float32 for x of half types, and so has weight. reduction: 0 none,
+ * wide: the loss has the dtype that it is computed in, float32 for x of half types, and so has weight. reduction: 0
+ * none,
  * 1 mean, 2 sum. *stats: (2 N + 1): per row the maximum and the logarithm of the sum of
  * exponentials above it; the divisor. */
 tt_array *tt_class_loss(tt_array *x, tt_array *target, tt_array *weight, int logits, int wide, int reduction,

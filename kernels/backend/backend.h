@@ -64,7 +64,8 @@ typedef struct tt_backend {
     bool (*norm)(tt_array *out, tt_array *x, tt_array *g, tt_array *weight, tt_array *bias, tt_array *mean,
                  tt_array *rstd, int64_t n, double eps);
     bool (*norm_weight)(tt_array *out, tt_array *g, tt_array *x, tt_array *mean, tt_array *rstd, int64_t n);
-    /* optional, all three: normalisation of channels; w->stats and w->running; w->out, of_weight and of_bias; w->sums */
+    /* optional, all three: normalisation of channels; w->stats and w->running; w->out, of_weight and of_bias;
+     * w->sums */
     bool (*batch_statistics)(const tt_batch_norm_work *of, const tt_batch_statistics_work *w);
     bool (*batch_norm)(const tt_batch_norm_work *w);
     bool (*batch_norm_sums)(const tt_batch_norm_work *w);
@@ -124,7 +125,8 @@ typedef struct tt_backend {
     bool (*conv)(const tt_conv_work *w);
     bool (*unfold)(const tt_unfold_work *w); /* a fresh contiguous array */
 
-    /* attention: w->out and w->lse; w->grads from these. No elements of lse: not called; of the others there may be none */
+    /* attention: w->out and w->lse; w->grads from these. No elements of lse: not called; of the others there may be
+     * none */
     bool (*attention)(const tt_attention_work *w);
     bool (*attention_backward)(const tt_attention_work *w);
     /* pooling: w->to, dense in the order of w->from; operands of any layout */
@@ -140,8 +142,8 @@ typedef struct tt_backend {
     /* decompositions: one of TT_DECOMPOSITIONS, of each matrix */
     bool (*decompose)(int decomposition, tt_stack *s);
 
-    /* Fourier transforms of float32, float64 and their complex dtypes: from real numbers to complex ones (the first half
-     * of the conjugate pairs, or all), between complex ones, or from that half to real ones */
+    /* Fourier transforms of float32, float64 and their complex dtypes: from real numbers to complex ones (the first
+     * half of the conjugate pairs, or all), between complex ones, or from that half to real ones */
     bool (*fft)(const tt_fft_work *w);
 
     /* products with sparse matrices: into w->a, or into w->values */

@@ -2,8 +2,8 @@
 #pragma once
 #include "core/tt.h"
 
-/* x, g and out lie as (outer, channels, inner); inner is 1 where channels lie closest together. Of each channel the others
- * have one number; mean, rstd and sums of the dtype computed in. */
+/* x, g and out lie as (outer, channels, inner); inner is 1 where channels lie closest together. Of each channel the
+ * others have one number; mean, rstd and sums of the dtype computed in. */
 typedef struct {
     tt_array *x, *g, *out; /* g: NULL, or the gradient of the result; out is then that of x */
     tt_array *weight, *bias, *mean, *rstd; /* weight, bias: may be NULL */

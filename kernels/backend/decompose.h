@@ -14,8 +14,8 @@
  * Shapes in letters: m, n and k as in tt_matrix; M and N: m and n for option 1, else k; r and c: B's rows and columns;
  * none for a number. After a colon the dtype, where it is not A's: "real" and "complex" of A's precision, int32.
  * Options: cholesky and its inverse, eigh: 1 for the upper triangle; ldl_factor, ldl_solve: 1 for Hermitian matrices;
- * lu_factor: CUDA's 1 for no pivoting; lu_solve: 1 for A^T, 2 for A^H; qr: 1 for a square Q; svd: 1 for square U and V, CUDA's 2 for gesvd; solve_triangular: the sum of 1 for an
- * upper triangle, 2 for X A = B, 4 for a diagonal of ones. */
+ * lu_factor: CUDA's 1 for no pivoting; lu_solve: 1 for A^T, 2 for A^H; qr: 1 for a square Q; svd: 1 for square U and V,
+ * CUDA's 2 for gesvd; solve_triangular: the sum of 1 for an upper triangle, 2 for X A = B, 4 for a diagonal of ones. */
 #define TT_DECOMPOSITIONS(X)                                                                                           \
     X(cholesky, true, 0, 0, ("nn"),                                                                                    \
       "The factorization could not be completed because the input is not positive-definite (the leading minor of "     \

@@ -1,7 +1,7 @@
 /* Several operands of one shape, for a loop or a kernel.
  *
- * There is room for TT_MAX_NDIM dimensions, of which those there are are filled in, and looked at: it costs nothing while
- * nobody clears or copies the whole. So it is with all structures that have arrays of TT_MAX_NDIM. */
+ * There is room for TT_MAX_NDIM dimensions, of which those there are are filled in, and looked at: it costs nothing
+ * while nobody clears or copies the whole. So it is with all structures that have arrays of TT_MAX_NDIM. */
 #pragma once
 #include "core/tt.h"
 

@@ -4,7 +4,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Sets the thread's error; always returns NULL, so that `return tt_fail(...)` serves in functions that give pointers. */
+/* Sets the thread's error; always returns NULL, so that `return tt_fail(...)` serves in functions that give
+ * pointers. */
 void *tt_fail(int kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void *tt_decline(void);
 /* "(2, 3)" into buf of at least 16 * 22 bytes. */

@@ -5,9 +5,9 @@
 #include <sched.h>
 #include <stdlib.h>
 
-/* Polls of a storage before a waiting thread runs a job that has not begun, or sleeps if it has. The worker's core has the
- * job's memory in its cache: elsewhere it may take four times as long. On that very core polling is of no use, since it
- * keeps the worker from running. */
+/* Polls of a storage before a waiting thread runs a job that has not begun, or sleeps if it has. The worker's core has
+ * the job's memory in its cache: elsewhere it may take four times as long. On that very core polling is of no use,
+ * since it keeps the worker from running. */
 #define SPIN 2000
 #define LONG_SPIN 20000
 #define MOST_JOBS 32 /* that are not done: submitting more waits */

@@ -1,12 +1,12 @@
 /* Asynchronous jobs, on a thread of the pool. Not seen by Python.
  *
  * Note [Asynchronous jobs]
- * A training step computes much that is not read for a while: the gradient of a weight until the optimiser's step, the new
- * weights until the next forward pass. In fused mode, where arrays may be yet to be computed anyway, such a call checks
- * its arguments, allocates its result, submits the rest as a job and returns; the first worker of the pool runs it
- * meanwhile (threads.c). Which calls submit jobs depends on shapes, dtypes, modes and the number of threads alone, never
- * on how far other jobs have come. With one thread, in fuse(step=True), and while a listener is subscribed, there are
- * none.
+ * A training step computes much that is not read for a while: the gradient of a weight until the optimiser's step, the
+ * new weights until the next forward pass. In fused mode, where arrays may be yet to be computed anyway, such a call
+ * checks its arguments, allocates its result, submits the rest as a job and returns; the first worker of the pool runs
+ * it meanwhile (threads.c). Which calls submit jobs depends on shapes, dtypes, modes and the number of threads alone,
+ * never on how far other jobs have come. With one thread, in fuse(step=True), and while a listener is subscribed, there
+ * are none.
  * - The storages that a job writes are lazy (storage->lazy is tt_under_way): every reader, in any thread, waits.
  * - storage->jobs counts the jobs that read or write it, and every writer waits for them: tt_ready_to_write, record.
  *   So no trace writes what a job reads.

@@ -1,8 +1,8 @@
 /* Arrays whose elements are yet to be computed.
  *
  * A storage with `lazy` set is written or read by deferred work, one with `jobs` by work under way on another thread
- * (Note [Asynchronous jobs] in jobs.h). The module that defers work (Note [Fused mode] in fuse/fuse.h) fills tt_deferred,
- * whose functions are called only once there is such work. */
+ * (Note [Asynchronous jobs] in jobs.h). The module that defers work (Note [Fused mode] in fuse/fuse.h) fills
+ * tt_deferred, whose functions are called only once there is such work. */
 #pragma once
 #include "core/devices.h"
 #include "core/version.h"
@@ -28,7 +28,8 @@ extern __thread bool tt_flush_failed; /* tt_decline then keeps the error that tt
 static inline bool tt_flush(const tt_array *a, bool write) { return tt_deferred->flush(a, write); }
 static inline struct tt_lazy *tt_lazy_of(const tt_storage *s) { return __atomic_load_n(&s->lazy, __ATOMIC_ACQUIRE); }
 /* What this thread did apart from recording: how often it looked at elements or drew random numbers. A call that may be
- * replayed without being promised to be pure did so never: Note [Seen to be pure] in tinytorch/fuse/purity/__init__.py. */
+ * replayed without being promised to be pure did so never: Note [Seen to be pure] in
+ * tinytorch/fuse/purity/__init__.py. */
 extern __thread int64_t tt_looks;
 /* May the array's elements be used, or is that the slow path's affair? Note [Declining] */
 static inline bool tt_current(const tt_array *a) {

@@ -16,7 +16,8 @@ typedef struct piece {
     int64_t used, words[PIECE];
 } piece;
 
-/* A thread's. `busy`, held for the time of one record, is the lock between its owner and the thread that takes the pieces. */
+/* A thread's. `busy`, held for the time of one record, is the lock between its owner and the thread that takes the
+ * pieces. */
 typedef struct recorder {
     struct recorder *next;
     piece *first, *last;

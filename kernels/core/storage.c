@@ -132,8 +132,8 @@ static void register_thread(void) {
 /* Note [Recorded memory]
  * While the profiler records memory, the peak that host_storage compares with is INT64_MIN, so that every
  * allocation takes the way of one that raises it, to `peaked`; the true peak stands in recorded_peak. What is allocated
- * then has a size class of RECORDED + c, and so ends on the way of foreign memory. Blocks that were there before are seen
- * to end if they are large. Without the profiler it costs nothing. */
+ * then has a size class of RECORDED + c, and so ends on the way of foreign memory. Blocks that were there before are
+ * seen to end if they are large. Without the profiler it costs nothing. */
 #define RECORDED INT16_MIN
 #define IS_RECORDED(s) ((s)->size_class < RECORDED + NUM_CLASSES)
 static int64_t recorded_peak;
@@ -223,7 +223,8 @@ tt_storage *tt_storage_new(int64_t nbytes) {
 }
 
 void tt_storage_unref(tt_storage *s) {
-    /* The usual case, one descriptor on its storage, needs no atomic subtraction: no other thread can take a reference. */
+    /* The usual case, one descriptor on its storage, needs no atomic subtraction: no other thread can take a
+     * reference. */
     if (__atomic_load_n(&s->refs, __ATOMIC_ACQUIRE) != 1 && __atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL) != 0)
         return;
     if (tt_lazy_of(s) && !tt_deferred->forget(s)) return;
@@ -267,8 +268,8 @@ void tt_storage_end(tt_storage *s) {
 }
 
 /* Note [Room for dimensions]
- * A descriptor's sizes and strides follow it in one block, from the start of a cache line on. Those in the cache have room
- * for FEW_DIMS or more; one that was made for more, and still has them when it is freed, goes back to malloc. */
+ * A descriptor's sizes and strides follow it in one block, from the start of a cache line on. Those in the cache have
+ * room for FEW_DIMS or more; one that was made for more, and still has them when it is freed, goes back to malloc. */
 #define FEW_DIMS 8
 
 static tt_array *begun(tt_array *a) {

@@ -28,7 +28,8 @@ tt_array *tt_show(tt_array *a, int ndim, const int64_t *shape, const int64_t *st
     return b;
 }
 
-/* Marks a view of `a` as tracked, and up to date with its storage: autograd/views.py. Those of inference tensors are not. */
+/* Marks a view of `a` as tracked, and up to date with its storage: autograd/views.py. Those of inference tensors are
+ * not. */
 tt_array *tt_track(const tt_array *a, tt_array *view) {
     if (!view || a->flags & TT_FLAG_INFERENCE) return view;
     view->flags |= TT_FLAG_VIEW | (a->flags & TT_FLAG_VIEW ? a->flags & TT_FLAG_CREATION : 0);

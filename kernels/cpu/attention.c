@@ -1,11 +1,11 @@
-/* Attention in tiles: the scores of some queries with some keys are all that there ever is of them (Dao, Fu, Ermon, Rudra
- * and Re 2022, arXiv:2205.14135). Products by OpenBLAS, with one thread, from each of ours.
+/* Attention in tiles: the scores of some queries with some keys are all that there ever is of them (Dao, Fu, Ermon,
+ * Rudra and Re 2022, arXiv:2205.14135). Products by OpenBLAS, with one thread, from each of ours.
  *
  * Forward, a task is a block of queries of one head; it walks over the keys, with the largest score and the sum of
- * exponentials so far. Backward, a task is a range of keys of one head of keys; it walks over the queries that see them,
- * and makes weights anew from the logarithms of the sums. What it finds for the keys is its own; what it finds for the
- * queries is added up over the ranges afterwards, in order. Tasks follow from the shapes alone, so that the bits do not
- * depend on the number of threads. */
+ * exponentials so far. Backward, a task is a range of keys of one head of keys; it walks over the queries that see
+ * them, and makes weights anew from the logarithms of the sums. What it finds for the keys is its own; what it finds
+ * for the queries is added up over the ranges afterwards, in order. Tasks follow from the shapes alone, so that the
+ * bits do not depend on the number of threads. */
 #include "backend/attention.h"
 #include "backend/plain.h"
 #include "cpu/attention.h"

@@ -12,8 +12,8 @@ typedef struct {
 } tt_attention_tile;
 
 typedef struct {
-    /* Scores become exp(score - top), where top is the largest of each row so far; out (rows, width), `ld` apart, and sum
-     * are rescaled to the new top. */
+    /* Scores become exp(score - top), where top is the largest of each row so far; out (rows, width), `ld` apart, and
+     * sum are rescaled to the new top. */
     void (*exponentials)(const tt_attention_tile *t, void *top, void *sum, void *out, int64_t width, int64_t ld);
     /* out / sum; lse = top + log(sum) */
     void (*finish)(void *out, int64_t rows, int64_t width, int64_t ld, const void *top, const void *sum, void *lse);

@@ -1,6 +1,6 @@
-/* Normalisation of channels. Where a channel's elements lie in runs, a thread takes whole channels, so that all but the first
- * pass over one find it in the cache; where channels lie closest together, rows of them are shared out. Operands of a half
- * type are copied as float32 first. */
+/* Normalisation of channels. Where a channel's elements lie in runs, a thread takes whole channels, so that all but the
+ * first pass over one find it in the cache; where channels lie closest together, rows of them are shared out. Operands
+ * of a half type are copied as float32 first. */
 #include "cpu/batch_norm.h"
 #include "backend/plain.h"
 #include "cpu/cpu.h"

@@ -2,8 +2,8 @@
 #pragma once
 #include "core/tt.h"
 
-/* A channel's numbers: the result is shift + x scale, the gradient of x is shift + (x - mean) slope + g scale, or g scale where
- * there is no slope. */
+/* A channel's numbers: the result is shift + x scale, the gradient of x is shift + (x - mean) slope + g scale, or g
+ * scale where there is no slope. */
 typedef struct {
     const void *mean, *scale, *shift, *slope;
 } tt_batch_numbers;

@@ -13,8 +13,8 @@
 #define MR 6
 #define NR 4
 
-/* Intel's CPUs take twice as long for the instruction (1024 x 1024 x 1024 on a Xeon with AMX: 31 ms, float32 18 ms). Products
- * with a vector wait for memory. */
+/* Intel's CPUs take twice as long for the instruction (1024 x 1024 x 1024 on a Xeon with AMX: 31 ms, float32 18 ms).
+ * Products with a vector wait for memory. */
 bool tt_has_bf16(bool fast) { return __builtin_cpu_supports("avx512bf16") && (!fast || __builtin_cpu_is("amd")); }
 
 /* The sums of the lanes of four accumulators. */

@@ -139,8 +139,8 @@ static int64_t common_divisor(int64_t a, int64_t b) {
     return a;
 }
 
-/* The axis of a phase of the gradient of input: elements x = phase + q stride, to which tap k brings what the result has
- * at place (x + padding - k dilation) / stride, where that is whole. */
+/* The axis of a phase of the gradient of input: elements x = phase + q stride, to which tap k brings what the result
+ * has at place (x + padding - k dilation) / stride, where that is whole. */
 static void phase_axis(const tt_conv_work *w, int d, int64_t phase, tt_conv_axis *x) {
     int64_t stride = w->stride[d], dilation = w->dilation[d];
     x->places = phase < w->size[d] ? (w->size[d] - 1 - phase) / stride + 1 : 0;
@@ -158,8 +158,8 @@ static void phase_axis(const tt_conv_work *w, int d, int64_t phase, tt_conv_axis
     x->spacing = -(dilation / divisor);
 }
 
-/* Planes of groups of one channel, in parts of `out_block` lines of `in_block` places, for which a first-level cache has
- * room with all that they see of the source. A single line's taps may be anywhere. */
+/* Planes of groups of one channel, in parts of `out_block` lines of `in_block` places, for which a first-level cache
+ * has room with all that they see of the source. A single line's taps may be anywhere. */
 static void divide_planes(tt_correlation *c, int size) {
     const tt_conv_axis *x = c->axis;
     c->in_block = least(x[2].places, 1024);

@@ -43,7 +43,8 @@ typedef struct {
     bool spoiled; /* of Note [Fewer multiplications]: something was not finite */
 } tt_correlation;
 
-/* Where a place lies: the element at which its taps are counted from, and its coordinates; its element of the target. */
+/* Where a place lies: the element at which its taps are counted from, and its coordinates; its element of the
+ * target. */
 typedef struct {
     int64_t source, target, at[TT_CONV_DIMS];
 } tt_conv_place;
@@ -82,8 +83,8 @@ typedef struct {
     int64_t out_step;
 } tt_rows_product;
 
-/* What an instruction set provides, for one type of elements: all are to be shared out by tt_parallel. Of two functions the
- * second is for channels that lie next to each other. */
+/* What an instruction set provides, for one type of elements: all are to be shared out by tt_parallel. Of two functions
+ * the second is for channels that lie next to each other. */
 typedef struct {
     int64_t tile_rows, tile_columns;
     void (*rows_product)(const tt_rows_product *p);

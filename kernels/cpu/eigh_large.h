@@ -1,11 +1,11 @@
-/* Eigenvectors of a large real symmetric matrix: LAPACK's syevd, but for its last step, which takes two fifths of the time.
- * lapack_routines.h includes this file.
+/* Eigenvectors of a large real symmetric matrix: LAPACK's syevd, but for its last step, which takes two fifths of the
+ * time. lapack_routines.h includes this file.
  *
  * Note [Reflections together]
- * LAPACK makes A tridiagonal by reflections I - tau v v^T; those of its eigenvectors are applied to the eigenvectors of that.
- * PANEL of them, one after the other, are I - V T V^T, and the inverse of T has 1 / tau on its diagonal and above it what
- * V^T V has (Joffrain et al. 2006, "Accumulating Householder transformations, revisited"). So two products and a triangular
- * system do for as many columns as a thread likes to take: always COLUMNS of them. */
+ * LAPACK makes A tridiagonal by reflections I - tau v v^T; those of its eigenvectors are applied to the eigenvectors of
+ * that. PANEL of them, one after the other, are I - V T V^T, and the inverse of T has 1 / tau on its diagonal and above
+ * it what V^T V has (Joffrain et al. 2006, "Accumulating Householder transformations, revisited"). So two products and
+ * a triangular system do for as many columns as a thread likes to take: always COLUMNS of them. */
 typedef struct {
     int n, rows, width; /* rows of the eigenvectors that change, and reflections */
     const T *v; /* (rows, width) */

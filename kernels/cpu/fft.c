@@ -1,12 +1,12 @@
-/* Fourier transforms on the CPU: of several rows of a power of two by loops of ours (Note [Rows side by side] in fft.h), of
- * others by the loops of NumPy's fft (pocketfft), and of long ones by both (Note [A long row]).
+/* Fourier transforms on the CPU: of several rows of a power of two by loops of ours (Note [Rows side by side] in
+ * fft.h), of others by the loops of NumPy's fft (pocketfft), and of long ones by both (Note [A long row]).
  *
  * Note [NumPy's loops]
  * The functions of numpy.fft are generalised ufuncs, and what such an object runs is a C function of a published type
  * (PyUFuncGenericFunction): it takes addresses, sizes and strides, and no Python object, so that it needs no GIL.
- * backends/fft.py hands us these functions. Rows are shared out over our threads; each row is one thread's, so that bits do
- * not depend on how many there are. A loop that finds no memory could only tell Python: so we look beforehand whether
- * there is enough. */
+ * backends/fft.py hands us these functions. Rows are shared out over our threads; each row is one thread's, so that
+ * bits do not depend on how many there are. A loop that finds no memory could only tell Python: so we look beforehand
+ * whether there is enough. */
 #include "cpu/fft.h"
 #include "api/fft.h"
 #include "cpu/cpu.h"

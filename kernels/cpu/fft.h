@@ -1,17 +1,17 @@
 /* Fourier transforms of several rows at once: what fft.c plans, and the loops of simd/fft.c do.
  *
  * Note [Rows side by side]
- * Rows whose size is a power of two are transformed as many at a time as a vector has lanes: a vector holds one part of one
- * number of each row. So every step is whole vectors, whatever its stride, and a row's bits do not depend on how many lanes
- * there are. Steps have radix 4, and a last one of radix 2 where the power is odd; they put the numbers in order by
- * themselves (Stockham: Cochran et al., "What is the fast Fourier transform?", 1967). A real row is that of half as many
- * complex numbers, of the even elements and the odd ones.
+ * Rows whose size is a power of two are transformed as many at a time as a vector has lanes: a vector holds one part of
+ * one number of each row. So every step is whole vectors, whatever its stride, and a row's bits do not depend on how
+ * many lanes there are. Steps have radix 4, and a last one of radix 2 where the power is odd; they put the numbers in
+ * order by themselves (Stockham: Cochran et al., "What is the fast Fourier transform?", 1967). A real row is that of
+ * half as many complex numbers, of the even elements and the odd ones.
  *
  * Note [A long row]
- * One row of a power of two that leaves the caches is TT_FFT_PARTS rows, of every so many-th number: threads share them, and
- * vectors hold several. Of each place of theirs, times roots, a transform of TT_FFT_PARTS numbers makes as many of the long
- * row (the first step of Cooley and Tukey, "An algorithm for the machine calculation of complex Fourier series", 1965); a
- * vector's lanes are neighbouring places. */
+ * One row of a power of two that leaves the caches is TT_FFT_PARTS rows, of every so many-th number: threads share
+ * them, and vectors hold several. Of each place of theirs, times roots, a transform of TT_FFT_PARTS numbers makes as
+ * many of the long row (the first step of Cooley and Tukey, "An algorithm for the machine calculation of complex
+ * Fourier series", 1965); a vector's lanes are neighbouring places. */
 #pragma once
 #include "core/tt.h"
 
@@ -34,7 +34,8 @@ typedef struct {
 } tt_fft_rows;
 #define TT_FFT_ROOM(size, lanes, part) (2 * (2 * (size) + 2) * (lanes) * (part))
 
-/* Parts are transformed, and lie `pitch` numbers apart; LANES numbers behind each, and behind a row of roots, may be read. */
+/* Parts are transformed, and lie `pitch` numbers apart; LANES numbers behind each, and behind a row of roots, may be
+ * read. */
 typedef struct {
     const void *parts;
     char *out;

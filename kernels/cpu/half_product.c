@@ -1,8 +1,8 @@
 /* Products of bfloat16 and float16 matrices, block by block: sums are float32 numbers, rounded once, at the end.
  *
- * Where the CPU has a fast AVX-512 BF16, bfloat16 is multiplied as it is (bf16_block.h), and with vectors where it has any.
- * Otherwise a block of each operand is converted to float32, in memory that stays in the cache, and multiplied by BLAS.
- * Blocks depend on the shape alone, and so do the bits on one machine. */
+ * Where the CPU has a fast AVX-512 BF16, bfloat16 is multiplied as it is (bf16_block.h), and with vectors where it has
+ * any. Otherwise a block of each operand is converted to float32, in memory that stays in the cache, and multiplied by
+ * BLAS. Blocks depend on the shape alone, and so do the bits on one machine. */
 #include "cpu/half_product.h"
 #include "cpu/bf16_block.h"
 #include "cpu/simd.h"

@@ -170,8 +170,8 @@ static void share_columns(job *j, int64_t blocks) {
     j->tile = tiles == 1 ? k->inner : ((k->inner + tiles - 1) / tiles + 63) / 64 * 64;
 }
 
-/* Adds a row of `wide` elements, the n-th of its block, to its lane in each reduction's accumulators; the first of them is
- * number `from` of its tile. */
+/* Adds a row of `wide` elements, the n-th of its block, to its lane in each reduction's accumulators; the first of them
+ * is number `from` of its tile. */
 static void add_row(const worker *w, int64_t n, int64_t column, int64_t from, int64_t wide, int64_t in_slot,
                     char *acc) {
     for (int i = 0; i < w->k->num_reductions; i++) {

@@ -169,7 +169,8 @@ static char *spread(const worker *w, int slot, int64_t n, int64_t in_group) {
     return to;
 }
 
-/* Finds the slots for a stage's work on n elements from `at` on; `in_group`: their place in values that cross stages. */
+/* Finds the slots for a stage's work on n elements from `at` on; `in_group`: their place in values that cross
+ * stages. */
 static void begin_block(worker *w, int stage, int level, int64_t at, int64_t n, int64_t in_group) {
     const tt_kernel *k = w->k;
     const tt_part *part = part_of(k, stage, level);

@@ -1,10 +1,11 @@
-/* Eigenvalues of many small symmetric matrices, and singular values of square ones: what lapack.c shares out, and the loops of simd/jacobi.c do.
+/* Eigenvalues of many small symmetric matrices, and singular values of square ones: what lapack.c shares out, and the
+ * loops of simd/jacobi.c do.
  *
  * Note [Matrices side by side]
- * LAPACK's path through a matrix of a few rows is mostly branches and calls. Jacobi's method is the same rotations for every
- * matrix, but for their angles: so a vector holds one element of as many matrices as it has lanes. A matrix that is done
- * turns by an angle of 0 while others in its vector go on: its bits depend on no neighbour, and on no number of lanes. One
- * that is not done after TT_JACOBI_SWEEPS is left as it was, for LAPACK. */
+ * LAPACK's path through a matrix of a few rows is mostly branches and calls. Jacobi's method is the same rotations for
+ * every matrix, but for their angles: so a vector holds one element of as many matrices as it has lanes. A matrix that
+ * is done turns by an angle of 0 while others in its vector go on: its bits depend on no neighbour, and on no number of
+ * lanes. One that is not done after TT_JACOBI_SWEEPS is left as it was, for LAPACK. */
 #pragma once
 #include "core/tt.h"
 

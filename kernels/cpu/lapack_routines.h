@@ -1,6 +1,6 @@
 /* LAPACK on one matrix of elements T, whose real type is R; lapack.c includes this file for each dtype, COMPLEX or not.
- * OF(name) names the function for the dtype, LAPACK(name) the library's. A routine gives LAPACK's `info`; asked, it tells
- * how much work memory it wants: where nothing is written none, but for integers. */
+ * OF(name) names the function for the dtype, LAPACK(name) the library's. A routine gives LAPACK's `info`; asked, it
+ * tells how much work memory it wants: where nothing is written none, but for integers. */
 #ifdef COMPLEX
 #define RWORK , c->rwork /* of routines that take it for complex numbers alone */
 #define RWORK_SIZE , c->rwork, c->lrwork

@@ -1,6 +1,6 @@
-/* The logarithms of running sums of neighbouring elements, a block at a time: with its chunks beside each other, what takes
- * long is done for many at once. scan.c includes this file for each type T, with ROW its name and JOIN, PART, SHARE and TOTAL as
- * for scan_loop.h. Note [The order of a scan] in backend/scan.h. */
+/* The logarithms of running sums of neighbouring elements, a block at a time: with its chunks beside each other, what
+ * takes long is done for many at once. scan.c includes this file for each type T, with ROW its name and JOIN, PART,
+ * SHARE and TOTAL as for scan_loop.h. Note [The order of a scan] in backend/scan.h. */
 
 static void ROW(const iterator *w, int64_t at) {
     const T *x = (const T *)w->a + at;

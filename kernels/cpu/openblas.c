@@ -1,11 +1,11 @@
 /* The BLAS library: opened at the first product or decomposition, and told to use one thread.
  *
  * Note [The memory of OpenBLAS]
- * Each thread inside of OpenBLAS uses a buffer. It keeps those that it has, as many as there were threads inside at once;
- * where it needs another one and gets no memory, it ends the process. So we look before whether there is as much memory:
- * when the library is opened, and, where a process may have no more than a given amount, whenever more than one thread
- * is about to be inside. Where there is not, a product is left to one thread. The memory that was found is given up at
- * once, and another thread of the user's may be quicker to take it: that is left to luck. */
+ * Each thread inside of OpenBLAS uses a buffer. It keeps those that it has, as many as there were threads inside at
+ * once; where it needs another one and gets no memory, it ends the process. So we look before whether there is as much
+ * memory: when the library is opened, and, where a process may have no more than a given amount, whenever more than one
+ * thread is about to be inside. Where there is not, a product is left to one thread. The memory that was found is given
+ * up at once, and another thread of the user's may be quicker to take it: that is left to luck. */
 #include "cpu/openblas.h"
 #include "core/fork.h"
 #include "api/blas.h"

@@ -20,7 +20,8 @@
       const void *alpha, const void *a, int lda, void *b, int ldb)
 
 /* Where LAPACK has other names for complex numbers: `q` and `h` are or and sy, un and he. RW: `rwork`, which routines
- * take for complex numbers alone, RWS: with its size; W: eigenvalues, of real matrices in two parts. R is T's real type. */
+ * take for complex numbers alone, RWS: with its size; W: eigenvalues, of real matrices in two parts. R is T's real
+ * type. */
 #define TT_LAPACK_OF(X, s, T, R, q, h, RW, RWS, W)                                                                     \
     X(s##potrf, LAPACKE_##s##potrf_work, int, int layout, char uplo, int n, T *a, int lda)                             \
     X(s##potri, LAPACKE_##s##potri_work, int, int layout, char uplo, int n, T *a, int lda)                             \
@@ -84,7 +85,7 @@ typedef struct {
 } tt_blas_functions;
 extern tt_blas_functions tt_blas; /* once tt_blas_enter was true */
 
-/* Between the two, so many threads may call BLAS as tt_blas_enter gives, `threads` or 1; 0: an error. The library is open,
- * and there is room for its buffers: Note [The memory of OpenBLAS]. */
+/* Between the two, so many threads may call BLAS as tt_blas_enter gives, `threads` or 1; 0: an error. The library is
+ * open, and there is room for its buffers: Note [The memory of OpenBLAS]. */
 int tt_blas_enter(int threads, int *claimed);
 void tt_blas_leave(int claimed);

@@ -1,7 +1,7 @@
 /* Recurrent layers: a step is one call for all threads. Each task takes some rows and some of the hidden numbers, makes
  * their product with the weights, and their gates from it while it is in the cache. The weights are packed once for all
- * steps, and multiplied by the tiles of convolutions: of the few rows of a batch, OpenBLAS would pack them at each step.
- * Tasks follow from the shapes alone, so that the bits do not depend on the number of threads. */
+ * steps, and multiplied by the tiles of convolutions: of the few rows of a batch, OpenBLAS would pack them at each
+ * step. Tasks follow from the shapes alone, so that the bits do not depend on the number of threads. */
 #include "backend/recurrent.h"
 #include "core/threads.h"
 #include "cpu/conv.h"
@@ -182,7 +182,8 @@ static job start(const tt_recurrent_work *w) {
                  .across = (w->hidden + WIDTH - 1) / WIDTH};
 }
 
-/* Packs the weights of each task: forward a column is a row of w, back it is a column. Columns beyond the last are 0. */
+/* Packs the weights of each task: forward a column is a row of w, back it is a column. Columns beyond the last are
+ * 0. */
 #define PACK(name, T)                                                                                                  \
     static void pack_##name(const job *j, bool back) {                                                                 \
         const tt_recurrent_work *w = j->w;                                                                             \

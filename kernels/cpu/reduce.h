@@ -3,8 +3,8 @@
 #pragma once
 #include "backend/reduction.h"
 
-/* Where the elements of one result lie together (reduce_block), and where those of neighbouring results do (the others, which
- * run over n results at once). `param`: what the reducer needs to know of each result, or NULL. */
+/* Where the elements of one result lie together (reduce_block), and where those of neighbouring results do (the others,
+ * which run over n results at once). `param`: what the reducer needs to know of each result, or NULL. */
 typedef struct {
     void (*reduce_block)(void *acc, const void *x, int64_t n,
                          const void *param); /* 1 <= n <= TT_BLOCK elements to one */

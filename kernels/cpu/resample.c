@@ -1,5 +1,5 @@
-/* Resampling: the matrix of each dimension is made. Planes are shared out among threads, or parts of their channels where these lie closest together. One
- * dimension is done after the other, by way of memory that stays in the cache. */
+/* Resampling: the matrix of each dimension is made. Planes are shared out among threads, or parts of their channels
+ * where these lie closest together. One dimension is done after the other, by way of memory that stays in the cache. */
 #include "cpu/resample.h"
 #include "backend/plain.h"
 #include "cpu/cpu.h"

@@ -12,8 +12,8 @@ typedef struct {
     const double *weights;
 } tt_resample_matrix;
 
-/* One dimension, of arrays (pre, m->in or m->out, post, stride), of whose last dimension `width` are meant. weights: m's, of
- * the loops' dtype. */
+/* One dimension, of arrays (pre, m->in or m->out, post, stride), of whose last dimension `width` are meant. weights:
+ * m's, of the loops' dtype. */
 typedef void tt_resample_fn(void *out, int64_t out_stride, const void *in, int64_t in_stride, int64_t width,
                             int64_t pre, int64_t post, const tt_resample_matrix *m, const void *weights);
 typedef struct {

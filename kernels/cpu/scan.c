@@ -1,5 +1,6 @@
-/* Scans: operands as contiguous arrays of [outer][n][inner], the middle dimension scanned. Iteration is sequential along
- * it; other dimensions are shared out among threads and, for inner > 1, vectorised. float32 accumulates in double.
+/* Scans: operands as contiguous arrays of [outer][n][inner], the middle dimension scanned. Iteration is sequential
+ * along it; other dimensions are shared out among threads and, for inner > 1, vectorised. float32 accumulates in
+ * double.
  * Note [The order of a scan] in backend/scan.h. */
 #include "cpu/cpu.h"
 #include "backend/plain.h"

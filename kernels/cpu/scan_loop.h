@@ -1,6 +1,7 @@
-/* A running sum or product of elements of type T, accumulated in A; scan.c includes this file for each, with FUNCTION its
- * name. JOIN(a, b) joins two accumulators; where it costs much, TOTAL(top, sum) of parts PART(top, x) is what a chunk
- * gives, SHARE(top, x) is how tt_log_sum goes on, and ALONE(w, at) does a single scan. Note [The order of a scan] in backend/scan.h. */
+/* A running sum or product of elements of type T, accumulated in A; scan.c includes this file for each, with FUNCTION
+ * its name. JOIN(a, b) joins two accumulators; where it costs much, TOTAL(top, sum) of parts PART(top, x) is what a
+ * chunk gives, SHARE(top, x) is how tt_log_sum goes on, and ALONE(w, at) does a single scan. Note [The order of a scan]
+ * in backend/scan.h. */
 
 static void FUNCTION(const iterator *w, int64_t at, int64_t width) {
 #ifdef ALONE

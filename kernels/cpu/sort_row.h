@@ -1,5 +1,5 @@
-/* One row of keys of type T; sort.c includes this file for each, with OF(name) the function's name. IS_NAN(e), SAME(a, b)
- * and INDEX(e) ask a key. */
+/* One row of keys of type T; sort.c includes this file for each, with OF(name) the function's name. IS_NAN(e), SAME(a,
+ * b) and INDEX(e) ask a key. */
 
 /* The keys in x; the positions chosen, in order, to `chosen`. */
 static void OF(choose)(const job *j, T *x, T *spare, int64_t *chosen) {

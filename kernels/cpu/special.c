@@ -1,5 +1,5 @@
-/* The loops of the special functions, made from scalar/ops.h. They are not compiled for each instruction set as those of
- * simd/loops.c are: there is nothing in them to vectorise. */
+/* The loops of the special functions, made from scalar/ops.h. They are not compiled for each instruction set as those
+ * of simd/loops.c are: there is nothing in them to vectorise. */
 #include "core/tt.h"
 #include "scalar/special.h"
 

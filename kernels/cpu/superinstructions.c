@@ -1,8 +1,8 @@
 /* Superinstructions for the interpreter of fused programs: Note [Superinstructions] in superinstructions.h.
  *
- * What they are for: a wheel is used where there is no C compiler, and every kernel's first runs are interpreted. Eleven
- * cheap operators on a million floats (bench fuse, AVX-512, two threads) take 0.12 ms with them, 0.36 ms without, 0.07 ms
- * compiled, 0.5 to 0.9 ms eagerly. */
+ * What they are for: a wheel is used where there is no C compiler, and every kernel's first runs are interpreted.
+ * Eleven cheap operators on a million floats (bench fuse, AVX-512, two threads) take 0.12 ms with them, 0.36 ms
+ * without, 0.07 ms compiled, 0.5 to 0.9 ms eagerly. */
 #include "cpu/superinstructions.h"
 #include "cpu/simd.h"
 #include <stdlib.h>
@@ -275,8 +275,8 @@ static void find_late_stores(tt_kernel *k) {
     }
 }
 
-/* A bool is best made right before it is wanted, when it is still in A: a comparison moves down to the first instruction
- * that reads it. */
+/* A bool is best made right before it is wanted, when it is still in A: a comparison moves down to the first
+ * instruction that reads it. */
 void tt_delay_bools(tt_kernel *k) {
     for (int i = k->num_instrs - 2; i >= 0; i--) {
         const tt_instr x = k->instrs[i];

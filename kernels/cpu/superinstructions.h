@@ -2,21 +2,22 @@
  *
  * Note [Superinstructions]
  * A loop over a block for each operator is bound by its loads and stores as soon as the operator is cheap. So the
- * interpreter does not run consecutive cheap operators on float32 one by one: they are a superinstruction, a list of steps for a
- * machine with two registers, A and B, of four vectors each (eight with AVX-512). A step is a function that works on
- * them and calls the next step's, always as the last thing it does: that is a jump, with A and B left in the CPU's
- * registers. Every operator's result goes to A; B holds a value for later. Other operands come from their slots in
- * memory, a number as one element. A value goes to memory if something after the superinstruction wants it, or if it is wanted
- * again and B is taken. Steps work on whole chunks of elements. The last chunk of a block begins where it ends with the
- * block, so that some elements are done twice; but if a step writes what another reads, elements that are left over are
- * run operator by operator. So superinstructions change nothing about the instructions, and compiled kernels know nothing of them.
- * A bool in A or B is a mask: lanes of 32 bits, all ones or all zeros. It need not be made where a choice follows a
- * comparison with a number: the two are one step.
+ * interpreter does not run consecutive cheap operators on float32 one by one: they are a superinstruction, a list of
+ * steps for a machine with two registers, A and B, of four vectors each (eight with AVX-512). A step is a function that
+ * works on them and calls the next step's, always as the last thing it does: that is a jump, with A and B left in the
+ * CPU's registers. Every operator's result goes to A; B holds a value for later. Other operands come from their slots
+ * in memory, a number as one element. A value goes to memory if something after the superinstruction wants it, or if it
+ * is wanted again and B is taken. Steps work on whole chunks of elements. The last chunk of a block begins where it
+ * ends with the block, so that some elements are done twice; but if a step writes what another reads, elements that are
+ * left over are run operator by operator. So superinstructions change nothing about the instructions, and compiled
+ * kernels know nothing of them. A bool in A or B is a mask: lanes of 32 bits, all ones or all zeros. It need not be
+ * made where a choice follows a comparison with a number: the two are one step.
  * superinstructions.c makes superinstructions from a kernel's instructions, simd/superinstructions.c has the steps. */
 #pragma once
 #include "backend/kernel.h"
 
-/* Elements that a superinstruction leaves over are worked on this many at a time: all of them, where superinstructions are built. */
+/* Elements that a superinstruction leaves over are worked on this many at a time: all of them, where superinstructions
+ * are built. */
 #define TT_MOST_LEFT 128
 
 /* The operators that have steps, all on float32, by number of operands. */
@@ -103,7 +104,8 @@ enum {
         TT_CHAIN_CHOICE(TT_CODES_CHOICE) TT_NUM_STEPS
 };
 
-/* superinstructions.c, for the planner: instructions that one loop does in pairs brought together; bools made late; superinstructions. */
+/* superinstructions.c, for the planner: instructions that one loop does in pairs brought together; bools made late;
+ * superinstructions. */
 void tt_pair_up(tt_kernel *k);
 void tt_delay_bools(tt_kernel *k);
 bool tt_make_superinstructions(tt_kernel *k); /* false: out of memory */

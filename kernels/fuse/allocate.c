@@ -81,8 +81,8 @@ static const tt_instr *maker(const tt_kernel *k, int slot) {
     return NULL;
 }
 
-/* Rematerialisation cost of a slot, in instructions; more than MOST_RECOMPUTE where memory is cheaper, or the slot cannot
- * be recomputed. */
+/* Rematerialisation cost of a slot, in instructions; more than MOST_RECOMPUTE where memory is cheaper, or the slot
+ * cannot be recomputed. */
 static int recompute_cost(const tt_kernel *k, int slot) {
     const tt_slot *s = &k->slots[slot];
     int none = MOST_RECOMPUTE + 1, cost = s->kind == TT_SLOT_TEMP ? maker(k, slot)->recompute : 0;

@@ -14,7 +14,8 @@
  *
  * A storage that a trace mentions points to its tt_lazy. One that was there before is held (a reference);
  * one that the trace made is not: when the last array on it goes, it is freed as ever, and its lazy entry only
- * remembers that its value is dead. Such values live in registers or, if another kernel needs them, in temporary memory.
+ * remembers that its value is dead. Such values live in registers or, if another kernel needs them, in temporary
+ * memory.
  *
  * Same bits as eager mode: the same loops (or, compiled, the same scalar functions) over the same values; a half type
  * is rounded after every operator; reductions keep the tree of Note [The tree of a reduction]. */
@@ -81,8 +82,8 @@ enum {
  * lock is held here already. */
 bool tt_fuse_running(const tt_trace *t);
 void tt_trace_wait(tt_trace *t);
-/* Taken twice for each operator, and hardly ever waited for: one exchange takes it, a plain store gives it back. Whoever
- * has to wait, for a program to run perhaps, yields, and soon sleeps in between. */
+/* Taken twice for each operator, and hardly ever waited for: one exchange takes it, a plain store gives it back.
+ * Whoever has to wait, for a program to run perhaps, yields, and soon sleeps in between. */
 static inline void tt_trace_lock(tt_trace *t) {
     if (__atomic_exchange_n(&t->locked, 1, __ATOMIC_ACQUIRE)) tt_trace_wait(t);
 }

@@ -260,8 +260,8 @@ static void compute(emitter *e, tt_node *node, int number) {
     if (!e->failed && node->stored) store(e, node->slot, &node->o[0], level);
 }
 
-/* Merges dimensions that are one stride for every access. A POINTWISE kernel takes the order of its first store; the order
- * of the others is fixed, and the rows' dimensions stay as they are for the accesses of level 0. */
+/* Merges dimensions that are one stride for every access. A POINTWISE kernel takes the order of its first store; the
+ * order of the others is fixed, and the rows' dimensions stay as they are for the accesses of level 0. */
 static void coalesce(tt_kernel *k, const tt_group *d) {
     int order[TT_FUSE_DIMS], merged[TT_FUSE_DIMS], kept = k->pattern == TT_PATTERN_ROW_REDUCTION ? d->kept : 0;
     const tt_access *lead =
@@ -325,8 +325,8 @@ static void geometry(tt_kernel *k, const tt_group *d) {
     }
 }
 
-/* Short rows are worked on many at a time: if it can be, a multiple of those after which a broadcast operand repeats, so
- * that it is laid out once for all blocks. */
+/* Short rows are worked on many at a time: if it can be, a multiple of those after which a broadcast operand repeats,
+ * so that it is laid out once for all blocks. */
 static void choose_rows(tt_kernel *k) {
     if (k->pattern != TT_PATTERN_ROW_REDUCTION || k->block < 2 * k->row) return;
     int64_t together = k->block / k->row, best = together;
@@ -344,7 +344,8 @@ static void choose_rows(tt_kernel *k) {
     k->together = best;
 }
 
-/* The rows that are one thread's: with totals, both they and the groups that go through the stages are powers of two. */
+/* The rows that are one thread's: with totals, both they and the groups that go through the stages are powers of
+ * two. */
 static void choose_unit(tt_kernel *k) {
     bool totals = false;
     for (int i = 0; i < k->num_reductions; i++) totals |= k->reductions[i].out < 0;

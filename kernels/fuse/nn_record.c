@@ -7,10 +7,10 @@
  * operator, over the same rows, becomes one kernel with it. Whoever changes one side must change the other;
  * tests/fuse/test_rows.py compares them.
  *
- * That pays where the rows are still to be computed, and so need not be written first: see tt_worth_recording. Rows that
- * do not lie in memory one after another (softmax down columns) are left to the eager kernels, and so are normalisation
- * and the losses of nn_loss.c: each is one pass over its rows that keeps them in L1, and recorded they were measured to take
- * up to twice as long. (cross_entropy would also have to raise for a target that is no class.) */
+ * That pays where the rows are still to be computed, and so need not be written first: see tt_worth_recording. Rows
+ * that do not lie in memory one after another (softmax down columns) are left to the eager kernels, and so are
+ * normalisation and the losses of nn_loss.c: each is one pass over its rows that keeps them in L1, and recorded they
+ * were measured to take up to twice as long. (cross_entropy would also have to raise for a target that is no class.) */
 #include "fuse/nn_record.h"
 #include "fuse/fuse.h"
 #include "api/reduce.h"

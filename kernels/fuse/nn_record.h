@@ -1,5 +1,5 @@
-/* Operators of rows, recorded: Note [Rows, recorded] in nn_record.c. NULL: not recorded, the caller flushes its operands and
- * computes. Reductions keep their dimensions. */
+/* Operators of rows, recorded: Note [Rows, recorded] in nn_record.c. NULL: not recorded, the caller flushes its
+ * operands and computes. Reductions keep their dimensions. */
 #pragma once
 #include "core/tt.h"
 

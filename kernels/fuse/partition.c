@@ -7,13 +7,14 @@
  * they were recorded, and each goes to a kernel that can take it:
  * - a value that another node of the kernel made for the very same elements is passed on in a register;
  * - one that comes through memory must have been written by a kernel that runs before;
- * - a write must come after all earlier reads and writes of its storage: in a kernel that runs later, or in the same one
+ * - a write must come after all earlier reads and writes of its storage: in a kernel that runs later, or in the same
+ * one
  *   when they are to the same elements in the same order.
  * What runs before what is a partial order, kept as a set of kernels for each kernel, so that small kernels on the way
- * (a scalar between a forward and a backward pass) do not cut a large one in two. The kernels are put in line at the end.
- * Before all that, dead nodes are dropped; after it, a value is stored only if it is used outside of its kernel, and a
- * kernel that stores nothing is dropped, too: that which fills a buffer of which only a part was read, and in registers.
- * What is then one operator on a device is left to its eager kernel. */
+ * (a scalar between a forward and a backward pass) do not cut a large one in two. The kernels are put in line at the
+ * end. Before all that, dead nodes are dropped; after it, a value is stored only if it is used outside of its kernel,
+ * and a kernel that stores nothing is dropped, too: that which fills a buffer of which only a part was read, and in
+ * registers. What is then one operator on a device is left to its eager kernel. */
 #include "fuse/plan.h"
 #include <stdlib.h>
 #include <string.h>
@@ -129,7 +130,8 @@ static void find_families(planner *p, int num_nodes, int num_storages) {
     }
 }
 
-/* Would the node, in kernel k, wait for what it need not wait for, or make the kernel wait? p->more: for what it must. */
+/* Would the node, in kernel k, wait for what it need not wait for, or make the kernel wait? p->more: for what it
+ * must. */
 static bool delays(const planner *p, int k) {
     uint64_t differ = 0;
     for (int w = 0; w < p->words; w++) differ |= p->more[w] ^ p->before[(size_t)k * (size_t)p->words + (size_t)w];

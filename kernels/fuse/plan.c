@@ -142,7 +142,8 @@ static void free_plan(tt_plan *plan) {
     free(plan);
 }
 
-/* Finds the kernels that may run side by side with those before them: neither reads nor writes what the other writes. */
+/* Finds the kernels that may run side by side with those before them: neither reads nor writes what the other
+ * writes. */
 static bool find_neighbours(tt_program *p) {
     int *seen = calloc(2 * (size_t)p->num_storages + 1, sizeof *seen),
         wave = 0; /* waves that read a storage, that wrote it */

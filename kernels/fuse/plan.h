@@ -51,14 +51,15 @@ typedef struct tt_plan {
     int64_t temporary_bytes;
 } tt_plan;
 
-/* partition.c: gives each node a kernel, and says whether it is stored; how many kernels there are, in the order in which they run. -1: out of memory. */
+/* partition.c: gives each node a kernel, and says whether it is stored; how many kernels there are, in the order in
+ * which they run. -1: out of memory. */
 int tt_partition_nodes(tt_group *groups, tt_node *nodes, const tt_trace *t);
 
 /* lower.c: the kernel of a group's nodes. False: out of memory. */
 bool tt_lower_kernel(tt_kernel *k, const tt_group *d, int number, tt_node *nodes, int num_nodes);
 
-/* allocate.c: assigns buffers to slots; chooses the slots that compiled functions recompute; lists the parts of each stage.
- * False: out of memory. */
+/* allocate.c: assigns buffers to slots; chooses the slots that compiled functions recompute; lists the parts of each
+ * stage. False: out of memory. */
 bool tt_allocate_buffers(tt_kernel *k);
 void tt_choose_recomputed(tt_kernel *k);
 bool tt_list_parts(tt_kernel *k);

@@ -136,9 +136,9 @@ static bool append(tt_trace *t, int kind, int op, int dtype, tt_array *out, int 
 
 /* Note [Memory of others]
  * What NumPy or another library shares (storage->shared) may be written at any time, without our knowing. An operator
- * that is recorded must read what was there when it was called: so it reads a copy, made at once. In a pure function that
- * is the outermost of the mode nobody writes but the function itself, which was promised or seen not to, and the trace
- * ends with the call: there (in_place) the memory itself is read. Shared memory is never written by a trace. */
+ * that is recorded must read what was there when it was called: so it reads a copy, made at once. In a pure function
+ * that is the outermost of the mode nobody writes but the function itself, which was promised or seen not to, and the
+ * trace ends with the call: there (in_place) the memory itself is read. Shared memory is never written by a trace. */
 
 /* An operand as recording may keep it: flushed if another thread's, copied if others may write it meanwhile. */
 static bool take(tt_array **a, tt_array **copy) {
@@ -152,8 +152,8 @@ static bool take(tt_array **a, tt_array **copy) {
     return *a;
 }
 
-/* Complex numbers are recorded on the CPU, by elementwise operators and copies. A Python number that is one, of 16 bytes, has
- * no place in the trace. */
+/* Complex numbers are recorded on the CPU, by elementwise operators and copies. A Python number that is one, of 16
+ * bytes, has no place in the trace. */
 static bool leaves_complex(int kind, int n, tt_array *const *in, const tt_array *out) {
     bool any = tt_is_complex(out->dtype), number = false;
     for (int k = 0; k < n; k++) {
@@ -208,8 +208,8 @@ bool tt_record_op(int op, int dtype, tt_array *out, int n, tt_array *const *in) 
     return record(TT_NODE_OP, op, dtype, out, n, in, out->ndim, out->shape, 0);
 }
 
-/* Notes down an operator of at most two operands that are whole and of the result's shape, or numbers; false where there is
- * more to it. The lock is held. */
+/* Notes down an operator of at most two operands that are whole and of the result's shape, or numbers; false where
+ * there is more to it. The lock is held. */
 static bool append_alike(tt_trace *t, int op, int64_t dtype, tt_array *out, int n, tt_array *const *in) {
     if (is_full(t) || is_too_deep(out->ndim, out->shape) || t->encoded + 3 + out->ndim > t->room ||
         (t->num_nodes && t->device) || out->storage->jobs)
@@ -259,8 +259,8 @@ bool tt_record_copy(tt_array *out, tt_array *a) {
     return record(TT_NODE_COPY, 0, out->dtype, out, 1, &a, out->ndim, out->shape, 0);
 }
 
-/* The draw's numbers are not part of the program, only their kind is. On a device they are drawn by their own kernel, which
- * might as well be launched now. */
+/* The draw's numbers are not part of the program, only their kind is. On a device they are drawn by their own kernel,
+ * which might as well be launched now. */
 bool tt_record_random(tt_array *out, const tt_draw *draw, int dtype) {
     if (out->storage->device) return false;
     tt_number numbers[TT_DRAW_NUMBERS] = {

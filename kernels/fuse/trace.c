@@ -1,5 +1,5 @@
-/* Fused mode's traces, one of each thread: when they are run, and the modes that say what is recorded. Note [Fused mode] in
- * fuse.h. */
+/* Fused mode's traces, one of each thread: when they are run, and the modes that say what is recorded. Note [Fused
+ * mode] in fuse.h. */
 #include "backend/now.h"
 #include "core/jobs.h"
 #include "core/fork.h"

@@ -17,7 +17,8 @@ static bool has_one_each(const char *op, const tt_array *a, int64_t channels) {
     return false;
 }
 
-/* Shows x, g and out as the backend wants them, and runs the work: the normalised array or its gradient, sums, or statistics. */
+/* Shows x, g and out as the backend wants them, and runs the work: the normalised array or its gradient, sums, or
+ * statistics. */
 static bool run(const char *op, tt_batch_norm_work *w, bool sums, const tt_batch_statistics_work *statistics) {
     tt_array **operands[3] = {&w->x, &w->g, &w->out}, *views[3] = {0};
     bool last = channels_are_last(w->x), ok = true;

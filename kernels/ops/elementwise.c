@@ -130,8 +130,8 @@ int tt_broadcast(int n, tt_array **in, int64_t *shape) {
     return broadcast("broadcast", n, in, &ndim, shape) ? ndim : -1;
 }
 
-/* Integer division by zero is an error that must be found before anything is written; that of a device's elements, which
- * are not waited for, is found by the kernel. Where the result has no elements nothing is divided. */
+/* Integer division by zero is an error that must be found before anything is written; that of a device's elements,
+ * which are not waited for, is found by the kernel. Where the result has no elements nothing is divided. */
 static bool divides_by_zero(int op, int dtype, tt_array *b, int ndim, const int64_t *shape) {
     if (!tt_divides_integers(op, dtype) || b->storage->device) return false;
     for (int d = 0; d < ndim; d++)

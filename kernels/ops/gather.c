@@ -186,8 +186,8 @@ static bool ready_values(const char *op, tt_array *values) {
     return tt_same_device(op, values) && (tt_ready(values) || tt_decline());
 }
 
-/* A half type's updates are made in a copy of the table of twice the size, so that sums are rounded once. Where the backend does that
- * in registers, values of another dtype come as that too. */
+/* A half type's updates are made in a copy of the table of twice the size, so that sums are rounded once. Where the
+ * backend does that in registers, values of another dtype come as that too. */
 static int rows_dtype(const tt_array *a, const tt_array *values, int mode) {
     return mode != TT_MOVE_PUT && tt_is_half(a->dtype) && values->dtype != a->dtype ? tt_compute_dtype(a->dtype)
                                                                                     : a->dtype;

@@ -71,8 +71,8 @@ static int64_t versions(const tt_array *a, const tt_array *b) {
     return inference | (int64_t)(va << 4 | vb << 34);
 }
 
-/* All products: alpha a @ b + beta bias, into a fresh array. `asynchronous`: it may be a job, because its result is rarely
- * read at once. */
+/* All products: alpha a @ b + beta bias, into a fresh array. `asynchronous`: it may be a job, because its result is
+ * rarely read at once. */
 static tt_array *multiply(tt_array *a, bool ta, tt_array *b, bool tb, tt_array *bias, double beta, double alpha,
                           bool asynchronous) {
     tt_product p;

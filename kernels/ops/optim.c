@@ -1,5 +1,6 @@
-/* Optimisers: checks, layouts, step counts. Parameters may be on several devices: those of each are updated by its backend.
- * The step counts of devices' parameters are the CPU's, so that nobody waits for a device, or the device's own. */
+/* Optimisers: checks, layouts, step counts. Parameters may be on several devices: those of each are updated by its
+ * backend. The step counts of devices' parameters are the CPU's, so that nobody waits for a device, or the device's
+ * own. */
 #include "api/optim.h"
 #include "backend/backend.h"
 #include "backend/now.h"

@@ -5,7 +5,8 @@
 #include "api/index.h"
 #include <string.h>
 
-/* Is every element of such a view another one? Dimensions by stride: each steps over all that the smaller ones reach. */
+/* Is every element of such a view another one? Dimensions by stride: each steps over all that the smaller ones
+ * reach. */
 static bool distinct(int ndim, const int64_t *shape, const int64_t *strides) {
     int64_t reach = 0;
     for (int64_t least = 0;;) {

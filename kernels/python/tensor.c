@@ -177,8 +177,8 @@ static PyObject *call_and_own_two(PyObject *self, PyObject *args) {
     return both;
 }
 
-/* The owners of what lies in an array, a cdata, behind `first`, which is taken over. None in place of NULL; without a first,
- * the tuple ends with the last that is there. */
+/* The owners of what lies in an array, a cdata, behind `first`, which is taken over. None in place of NULL; without a
+ * first, the tuple ends with the last that is there. */
 static PyObject *own_array(PyObject *cls, PyObject *first, PyObject *array) {
     Py_ssize_t n = PyObject_Size(array), lead = first != NULL, last = 0;
     PyObject *all = n < 0 ? NULL : PyTuple_New(n + lead);

@@ -1,5 +1,5 @@
-/* Scalar functions of a floating type T; arith.h includes this file for each dtype, with OF(name) the function's name and
- * BUILTIN(name) the compiler's function for T.
+/* Scalar functions of a floating type T; arith.h includes this file for each dtype, with OF(name) the function's name
+ * and BUILTIN(name) the compiler's function for T.
  *
  * maximum and minimum pass NaN on, fmax and fmin drop it. The derivative of gelu's tanh form follows from
  * t = tanh(sqrt(2/pi) (x + 0.044715 x^3)) (Hendrycks and Gimpel 2016, arXiv:1606.08415). */

@@ -1,5 +1,5 @@
-/* Scalar functions of an integer type T or of bool; arith.h includes this file for each dtype, with OF(name) the function's
- * name. U: the unsigned type of T's size, undefined for bool; SIGNED: 0 or 1. */
+/* Scalar functions of an integer type T or of bool; arith.h includes this file for each dtype, with OF(name) the
+ * function's name. U: the unsigned type of T's size, undefined for bool; SIGNED: 0 or 1. */
 #include "arith_common.h"
 
 TT_FN uint8_t OF(tt_isnan)(T a) {

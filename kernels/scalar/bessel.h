@@ -1,8 +1,8 @@
 /* Bessel functions, and Airy's Ai, in float64.
  *
  * Each is a sum of Chebyshev polynomials, our own, of 40-digit values (mpmath) to 1e-18 of the largest: near 0 of the
- * function, further out of what remains of it when its asymptotic form is divided out, in 1 / x (Abramowitz and Stegun 9.7
- * and 10.4). J and Y are the C library's. */
+ * function, further out of what remains of it when its asymptotic form is divided out, in 1 / x (Abramowitz and Stegun
+ * 9.7 and 10.4). J and Y are the C library's. */
 #pragma once
 #include "chebyshev.h"
 

@@ -1,6 +1,6 @@
-/* Conversions between every two dtypes: tt_cast_<from>_<to>. A float becomes a narrow integer by way of int32; half types
- * go through float32. (From a dtype to itself a plain copy is meant, which keeps a NaN's payload: loops do not call these
- * for it.) */
+/* Conversions between every two dtypes: tt_cast_<from>_<to>. A float becomes a narrow integer by way of int32; half
+ * types go through float32. (From a dtype to itself a plain copy is meant, which keeps a NaN's payload: loops do not
+ * call these for it.) */
 #pragma once
 #include "arith.h"
 #include "half.h"
@@ -75,8 +75,8 @@ TT_CASTS_OF_FLOAT(bf16)
 TT_CASTS_OF_FLOAT(f32)
 TT_CASTS(f64, TT_INT_OF_DOUBLE, TT_LONG_OF_DOUBLE, TT_ULONG_OF_FLOAT)
 
-/* A complex number as a bool is whether it is not 0, as another real number its real part. Those of float16 go by way of
- * complex64. */
+/* A complex number as a bool is whether it is not 0, as another real number its real part. Those of float16 go by way
+ * of complex64. */
 #define TT_CAST_PART(F, T)                                                                                             \
     TT_FN TT_C_##T tt_cast_##F##_##T(TT_C_##F z) { return TT_CAST_REAL_##F(T, z.re); }
 #define TT_CAST_REAL_c64(T, x) tt_cast_f32_##T(x)

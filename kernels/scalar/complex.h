@@ -2,8 +2,8 @@
  *
  * Arithmetic is done in the dtype itself (arith_complex.h); all else in float64, of which complex64 gets the rounded
  * result. Values at infinities, NaN and zeros of either sign are those of C99, annex G, but that a product is the
- * textbook's, as in NumPy and PyTorch. Branch cuts follow the sign of zero. The inverse functions are Kahan's ("Branch cuts
- * for complex elementary functions", 1987). */
+ * textbook's, as in NumPy and PyTorch. Branch cuts follow the sign of zero. The inverse functions are Kahan's ("Branch
+ * cuts for complex elementary functions", 1987). */
 #pragma once
 #include "arith.h"
 
@@ -38,7 +38,8 @@ TT_FN tt_complex64 tt_sgn_c64(tt_complex64 z) {
 TT_FN double tt_angle_c128(tt_complex128 z) { return tt_atan2_f64(z.im, z.re); }
 TT_FN float tt_angle_c64(tt_complex64 z) { return (float)tt_atan2_f64((double)z.im, (double)z.re); }
 
-/* By the larger part of the divisor (Smith, "Algorithm 116", 1962): without branches, so that loops do several at once. */
+/* By the larger part of the divisor (Smith, "Algorithm 116", 1962): without branches, so that loops do several at
+ * once. */
 TT_FN tt_complex128 tt_div_c128(tt_complex128 a, tt_complex128 b) {
     double c = tt_abs_f64(b.re), d = tt_abs_f64(b.im);
     int of_re = c >= d, of_0 = (c == 0) & (d == 0);

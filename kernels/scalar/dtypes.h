@@ -11,8 +11,9 @@
  * The unsigned integers wider than a byte are kept rather than computed with: a few operators have loops over them, the
  * others refuse them, as PyTorch's do, and so does promotion with another integer.
  *
- * All that depends on a dtype follows from this table, here and in tinytorch/dtypes.py. Codes are no order: compare them
- * for equality with an enumerator, else ask a property (tt_is_floating, ...). tests/test_dtypes.py looks for comparisons. */
+ * All that depends on a dtype follows from this table, here and in tinytorch/dtypes.py. Codes are no order: compare
+ * them for equality with an enumerator, else ask a property (tt_is_floating, ...). tests/test_dtypes.py looks for
+ * comparisons. */
 #pragma once
 #include "bits.h"
 

@@ -38,7 +38,8 @@ TT_FN float tt_erf_f32(float x) {
    M(a) = t Q(t - 0.114) with t = 1/(a+4), Q our own minimax polynomial for 0 <= a <= 14.52, to
    2^-26.5; about the middle of its range its first steps round little that counts.  From 14.5 on
    Phi(-a) is zero, and at 14.85 scale is (as in exp, which see).  That bound is put on bits, where
-   14.85 also takes the place of a nan, which x itself brings back: about a float, gcc would compute each half of a function twice, for the
+   14.85 also takes the place of a nan, which x itself brings back: about a float, gcc would compute each half of a
+ * function twice, for the
    constant too.
 
    exp's reduced argument, times 2, is z = -a^2 - 2 n ln2: the high part of ln2 is so short that the

@@ -6,7 +6,8 @@
 #pragma once
 #include "bits.h"
 
-/* x^a exp(-x) / Gamma(a + 1). With x = a (1 + m) and Stirling's series it is exp(-a (m - log(1 + m))) / sqrt(2 pi a) / ... */
+/* x^a exp(-x) / Gamma(a + 1). With x = a (1 + m) and Stirling's series it is exp(-a (m - log(1 + m))) / sqrt(2 pi a) /
+ * ... */
 TT_LONG_FN double tt_gamma_weight(double a, double x) {
     if (a < 12) return x < 200 ? pow(x, a) * exp(-x) / tgamma(a + 1) : exp(a * log(x) - x - lgamma(a + 1));
     double m = (x - a) / a, i = 1 / a, i2 = i * i;
@@ -65,8 +66,8 @@ TT_LONG_FN double tt_gamma_fraction(double a, double x) {
     return h * a * tt_gamma_weight(a, x);
 }
 
-/* P or Q = erfc(-+ eta sqrt(a/2)) / 2 -+ R, eta^2 / 2 = m - log(1 + m), x = a (1 + m). R's series has the coefficients of
- * eta / m in powers of eta. */
+/* P or Q = erfc(-+ eta sqrt(a/2)) / 2 -+ R, eta^2 / 2 = m - log(1 + m), x = a (1 + m). R's series has the coefficients
+ * of eta / m in powers of eta. */
 TT_LONG_FN double tt_gamma_uniform(double a, double x, int upper) {
     static const double eta[] = {1.0,
                                  -0.3333333333333333,

@@ -3,8 +3,8 @@
 #include "chebyshev.h"
 
 /* exp(x^2) erfc(x). (1 + 2x) times it is a smooth function of t = (x - 3.75) / (x + 3.75) (Shepherd and Laframboise,
- * "Chebyshev approximation of (1 + 2x) exp(x^2) erfc x in 0 <= x < infinity", 1981); the coefficients are our own. On the
- * left 2 exp(x^2) less that, where the exponential's argument keeps what rounding took from the square. */
+ * "Chebyshev approximation of (1 + 2x) exp(x^2) erfc x in 0 <= x < infinity", 1981); the coefficients are our own. On
+ * the left 2 exp(x^2) less that, where the exponential's argument keeps what rounding took from the square. */
 TT_LONG_FN double tt_erfcx_f64(double x) {
     static const double c[] = {
         1.1775789345674017,     -0.004590054580646478,   -0.08424913336651792,    0.05920993999819189,
@@ -25,7 +25,8 @@ TT_LONG_FN double tt_log_ndtr_f64(double x) {
     return x < -1 ? log(0.5 * tt_erfcx_f64(x * -0.70710678118654752440)) - 0.5 * x * x : log1p(-tt_ndtr_f64(-x));
 }
 
-/* In the middle by erfinv. In the tails, Halley's iteration on log Phi(-z) = log q, whose start is Abramowitz and Stegun
+/* In the middle by erfinv. In the tails, Halley's iteration on log Phi(-z) = log q, whose start is Abramowitz and
+ * Stegun
  * 26.2.23, to 4.5e-4; with Mills' ratio r, the derivative of the left side is -1 / r, and r' = z r - 1. */
 TT_LONG_FN double tt_ndtri_f64(double p) {
     double q = p < 0.5 ? p : 1 - p, log_q, t, z, r, miss;

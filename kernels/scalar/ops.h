@@ -67,8 +67,8 @@
     X(smooth_l1_backward, 3, REAL, SAME, 4, 2) X(huber_backward, 3, REAL, SAME, 3, 2)           \
     X(smooth_l1_between, 3, REAL, SAME, 6, 2) X(huber_between, 3, REAL, SAME, 6, 2)                             \
     X(squared_difference_backward, 3, REAL, SAME, 3, 2)
-/* Those of scalar/special.h. They are computed in float64 and one by one: loops are compiled once, not for each instruction
- * set, and generated code includes that header only for these. */
+/* Those of scalar/special.h. They are computed in float64 and one by one: loops are compiled once, not for each
+ * instruction set, and generated code includes that header only for these. */
 #define TT_SPECIAL_OPS(X)                                                                                       \
     X(i0, 1, FLT, SAME, 80, 300) X(i0e, 1, FLT, SAME, 64, 200) X(i1, 1, FLT, SAME, 80, 300)                     \
     X(i1e, 1, FLT, SAME, 64, 200) X(modified_bessel_k0, 1, FLT, SAME, 120, 500)                                 \
@@ -87,7 +87,8 @@
     X(hermite_polynomial_he, 2, FLT, SAME, 60, 300) X(laguerre_polynomial_l, 2, FLT, SAME, 80, 400)             \
     X(legendre_polynomial_p, 2, FLT, SAME, 80, 400) X(standard_gamma_grad, 2, REAL, SAME, 300, 2000)            \
     X(dirichlet_grad, 3, REAL, SAME, 600, 4000)
-/* Those that take complex numbers too, X(name, arity, rule). In complex arithmetic of as many bits: scalar/complex.h. */
+/* Those that take complex numbers too, X(name, arity, rule). In complex arithmetic of as many bits:
+ * scalar/complex.h. */
 #define TT_COMPLEX_OPS(X)                                                                                       \
     X(exp, 1, SAME) X(exp2, 1, SAME) X(expm1, 1, SAME) X(log, 1, SAME) X(log2, 1, SAME) X(log10, 1, SAME)       \
     X(log1p, 1, SAME) X(sin, 1, SAME) X(cos, 1, SAME) X(tan, 1, SAME) X(asin, 1, SAME) X(acos, 1, SAME)         \
@@ -106,8 +107,8 @@
     X(trunc, 1, SAME) X(isnan, 1, BOOL) X(isinf, 1, BOOL) X(isfinite, 1, BOOL) X(where, 3, SELECT)
 /* clang-format on */
 
-/* Operators that begin like the kernel of their derivative, for the same x: X(name, derivative). The interpreter of fused
- * mode has loops that do both (float32); in generated code a compiler finds it. */
+/* Operators that begin like the kernel of their derivative, for the same x: X(name, derivative). The interpreter of
+ * fused mode has loops that do both (float32); in generated code a compiler finds it. */
 #define TT_PAIRS(X) X(gelu, gelu_backward) X(silu, silu_backward)
 
 #define TT_DTYPES_NONE(M, op)

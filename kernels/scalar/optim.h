@@ -1,4 +1,5 @@
-/* The optimisers' update rules for one element, in the order of operations of torch's single-tensor implementations. The
+/* The optimisers' update rules for one element, in the order of operations of torch's single-tensor implementations.
+ * The
    loops of the CPU and the kernels of CUDA call them with constant flags. */
 #ifndef TT_SCALAR_OPTIM_H
 #define TT_SCALAR_OPTIM_H
@@ -13,7 +14,8 @@
 #define TT_UPDATE_FLAG_ENUM(name, value) TT_##name = value,
 enum { TT_UPDATE_FLAGS(TT_UPDATE_FLAG_ENUM) };
 
-/* X(name, title, states): the rules, their names in messages, and the states that each has whatever its flags, as bits. */
+/* X(name, title, states): the rules, their names in messages, and the states that each has whatever its flags, as
+ * bits. */
 #define TT_UPDATE_RULES(X)                                                                                             \
     X(sgd, "SGD", 0)                                                                                                   \
     X(adam, "Adam", 3)                                                                                                 \

@@ -1,4 +1,5 @@
-/* Update rules for elements of type T; optim.h includes this file for each dtype, with OF(name) the function's name. A rule
+/* Update rules for elements of type T; optim.h includes this file for each dtype, with OF(name) the function's name. A
+ * rule
    takes and leaves the parameter and the states s0, s1, s2, as far as its flags use them.
 
    sgd      s0: momentum buffer.  a: momentum, b: 1 - dampening

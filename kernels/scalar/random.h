@@ -1,4 +1,5 @@
-/* Numbers of the distributions from words of a random stream (philox.h), one at a time: shared by the CPU's loops and the
+/* Numbers of the distributions from words of a random stream (philox.h), one at a time: shared by the CPU's loops and
+ * the
    kernels of CUDA. */
 #ifndef TT_SCALAR_RANDOM_H
 #define TT_SCALAR_RANDOM_H
@@ -19,7 +20,8 @@
 #define TT_RANDOM_ENUM(name) TT_RANDOM_##name,
 enum { TT_RANDOM_KINDS(TT_RANDOM_ENUM) TT_NUM_RANDOM_KINDS };
 
-/* What a kind needs besides words. rate: of the logarithm, negative. dropped, unit: a uniform float32 has no more binary
+/* What a kind needs besides words. rate: of the logarithm, negative. dropped, unit: a uniform float32 has no more
+ * binary
    digits than the dtype it ends in, for rounding must not make it b; it is a word less `dropped` bits, times unit. */
 typedef struct {
     float a, b, width, rate, unit;
@@ -43,7 +45,8 @@ TT_FN double tt_at_least_one_f64(double x) { return __builtin_ceil(x) < 1.0 ? 1.
 #define TT_RANDOM_SIN_f64 tt_sin_f64
 #define TT_RANDOM_COS_f64 tt_cos_f64
 
-/* One number from one word, by the inverse of the distribution function; two normal ones from two words: Box and Muller,
+/* One number from one word, by the inverse of the distribution function; two normal ones from two words: Box and
+ * Muller,
    "A note on the generation of random normal deviates" (1958). */
 #define TT_RANDOM_NUMBERS(D, T, WORD)                                                                                  \
     TT_FN T tt_random_uniform_##D(WORD w, const tt_random_##D *r) {                                                    \

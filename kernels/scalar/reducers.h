@@ -1,4 +1,5 @@
-/* The reducers, X(name, reads, flops), and the reductions that are made of them, X(name, reducer, rule, then, identity).
+/* The reducers, X(name, reads, flops), and the reductions that are made of them, X(name, reducer, rule, then,
+ * identity).
  *
  * reads: the dtypes that elements may have:
  *   FLT  float32, float64             SUMS   those and int64
@@ -6,14 +7,15 @@
  * flops: floating-point operations for an element
  * rule: the result's dtype. LIKE_SUM  the input's, for integers int64     SAME  the input's       NUMBER  int64
  *                           FLOATING  the input's, which must be floating  TRUTH  bool
- * then: what is left to do with an accumulator: nothing (ALONE), DIVIDE by the number of elements, ROOT, DIVIDE_VALID by
+ * then: what is left to do with an accumulator: nothing (ALONE), DIVIDE by the number of elements, ROOT, DIVIDE_VALID
+ * by
  *       the result of the reducer `valid`
  * identity: the result for no elements; -1: there is none
  *
- * Enumerators, loops, their tables, and tinytorch/scalar.py follow from the lists. A reducer itself is three macros: what
- * one element contributes, how two accumulators join, and what joined to anything leaves it as it is, to the bit (so -0
- * and not 0 for sums), for lanes without elements. Note [The tree of a reduction] in backend/reduction.h. They use the
- * functions of arith.h.
+ * Enumerators, loops, their tables, and tinytorch/scalar.py follow from the lists. A reducer itself is three macros:
+ * what one element contributes, how two accumulators join, and what joined to anything leaves it as it is, to the bit
+ * (so -0 and not 0 for sums), for lanes without elements. Note [The tree of a reduction] in backend/reduction.h. They
+ * use the functions of arith.h.
  *
  *   TT_MAP_<reducer>(X, x, p)    of an element x of dtype X; p: what the reducer has to know of the result
  *   TT_JOIN_<reducer>(X, a, b)   in this order

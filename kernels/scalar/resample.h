@@ -1,6 +1,6 @@
 /* How images are resampled along one dimension, on the CPU and in CUDA's kernels: element j of the result is the sum of
- * `count` neighbours from `start` on, with weights. Coordinates are those of PyTorch, in the dtype that it computes them
- * in. */
+ * `count` neighbours from `start` on, with weights. Coordinates are those of PyTorch, in the dtype that it computes
+ * them in. */
 #pragma once
 #include "bits.h"
 

@@ -3,7 +3,8 @@
 #include "arith.h"
 #include "wide_f32.h"
 
-/* Note [The order of a scan] in backend/scan.h: blocks are joined on TT_LEVELS levels, of TT_LEVEL times as many each. */
+/* Note [The order of a scan] in backend/scan.h: blocks are joined on TT_LEVELS levels, of TT_LEVEL times as many
+ * each. */
 #define TT_LEVEL_LOG 5
 #define TT_LEVEL (1 << TT_LEVEL_LOG)
 #define TT_LEVELS 3
@@ -35,8 +36,8 @@ TT_FN double tt_log_total_wide(double top, double sum) {
     return top - top == 0 ? top + tt_log_straight_wide(sum) : top;
 }
 
-/* Sums of exponentials as they grow: top is the largest so far, sum that of exp(x - top). Of the old sum and of the new part
- * the one that does not have the top shrinks by the share. */
+/* Sums of exponentials as they grow: top is the largest so far, sum that of exp(x - top). Of the old sum and of the new
+ * part the one that does not have the top shrinks by the share. */
 #define TT_LOG_SHARE(name, exp, zero)                                                                                  \
     TT_FN double name(double top, double x) {                                                                          \
         double d = x > top ? top - x : x - top;                                                                        \

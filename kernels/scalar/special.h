@@ -9,8 +9,10 @@
 #include "ops.h"
 #include "polynomials.h"
 
-/* Hurwitz's zeta(s, q), the sum over k of (q + k)^-s, for s > 1: terms up to q + k >= 10 and s, then the Euler-Maclaurin
-   formula (Abramowitz and Stegun 23.1.30 and 23.2.9) with twelve Bernoulli numbers, B_2k / (2k)!. Poles at q = 0, -1, ... */
+/* Hurwitz's zeta(s, q), the sum over k of (q + k)^-s, for s > 1: terms up to q + k >= 10 and s, then the
+ * Euler-Maclaurin
+   formula (Abramowitz and Stegun 23.1.30 and 23.2.9) with twelve Bernoulli numbers, B_2k / (2k)!. Poles at q = 0, -1,
+ * ... */
 TT_LONG_FN double tt_zeta_f64(double s, double q) {
     const double b[12] = {1.0 / 12,
                           -1.0 / 720,

@@ -1,6 +1,6 @@
-/* Random variates by rejection: gamma, Poisson, binomial. An element takes as many numbers of the stream as it needs, from
- * blocks of its own: block i + 2^40 k of the draw (Note [Random streams] in philox.h) has the numbers 2k and 2k + 1 of
- * element i. */
+/* Random variates by rejection: gamma, Poisson, binomial. An element takes as many numbers of the stream as it needs,
+ * from blocks of its own: block i + 2^40 k of the draw (Note [Random streams] in philox.h) has the numbers 2k and 2k +
+ * 1 of element i. */
 #pragma once
 #include "arith.h"
 #include "philox.h"
@@ -67,8 +67,8 @@ TT_FN double tt_normal_count(double mean, double variance, tt_source *s) {
     return x < 0 ? 0 : rint(x);
 }
 
-/* Few: how many uniform numbers are multiplied until the product is below exp(-a). Else the transformed rejection PTRS of
- * Hoermann, "The transformed rejection method for generating Poisson random variables" (1993). */
+/* Few: how many uniform numbers are multiplied until the product is below exp(-a). Else the transformed rejection PTRS
+ * of Hoermann, "The transformed rejection method for generating Poisson random variables" (1993). */
 TT_LONG_FN double tt_variate_poisson(double a, double b, tt_source *s) {
     (void)b;
     if (!(a >= 0 && a < TT_INF_F64)) return TT_NAN_F64;
@@ -97,8 +97,8 @@ TT_LONG_FN double tt_stirling_rest(double k) {
     return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (k + 1);
 }
 
-/* For p <= 1/2. Few successes: the lengths of the runs that end with one are geometric. Else the transformed rejection BTRS
- * of Hoermann, "The generation of binomial random variates" (1993). */
+/* For p <= 1/2. Few successes: the lengths of the runs that end with one are geometric. Else the transformed rejection
+ * BTRS of Hoermann, "The generation of binomial random variates" (1993). */
 TT_LONG_FN double tt_binomial_variate(double n, double p, tt_source *s) {
     double q = 1 - p, count = 0;
     if (n * p * q > TT_MANY_COUNTS) {

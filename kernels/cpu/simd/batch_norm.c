@@ -1,5 +1,6 @@
-/* Loops of the normalisation of channels. Sums are taken in the tree of Note [The tree of a reduction], and every number is
- * rounded where tinytorch/ops/batch_norm.py rounds: the bits are those of elementwise operators and reductions. */
+/* Loops of the normalisation of channels. Sums are taken in the tree of Note [The tree of a reduction], and every
+ * number is rounded where tinytorch/ops/batch_norm.py rounds: the bits are those of elementwise operators and
+ * reductions. */
 #include "cpu/simd.h"
 #include "cpu/batch_norm.h"
 #include "backend/reduction.h"

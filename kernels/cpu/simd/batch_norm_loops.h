@@ -1,4 +1,5 @@
-/* Channels of elements of type T; simd/batch_norm.c includes this file for each dtype, with OF(name) the function's name. */
+/* Channels of elements of type T; simd/batch_norm.c includes this file for each dtype, with OF(name) the function's
+ * name. */
 
 static void OF(sums)(void *sum, void *products, const void *pg, const void *px, const void *pm, int64_t n) {
     const T *g = pg, *x = px, mean = *(const T *)pm;

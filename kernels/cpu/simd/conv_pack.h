@@ -20,8 +20,8 @@ static void OF(pack_weight)(void *context, int64_t begin, int64_t end) {
     }
 }
 
-/* What a panel's vectors hold: the runs of `places`, and for each tap's index along each dimension the lanes for which it
- * lies within the source. */
+/* What a panel's vectors hold: the runs of `places`, and for each tap's index along each dimension the lanes for which
+ * it lies within the source. */
 static void OF(find_runs)(const tt_correlation *c, const tt_conv_place *places, int64_t n, runs *to, uint32_t *within) {
     int64_t step = run_step(c);
     for (int64_t first = 0; first < n; first += LANES, to++) {

@@ -23,9 +23,9 @@ INLINE void store_some(T *p, uint32_t mask, vec v) {
 }
 #endif
 
-/* A product's operands. a: rows, at a[l a_step + row]. If `by_rows`, a row is runs of `run` elements, of which it has k from
- * element `first` of the first run on: run r of row i is at rows[r a_step + i]. b: l's columns at b + l b_step. To the sums
- * is added what `kind` says. */
+/* A product's operands. a: rows, at a[l a_step + row]. If `by_rows`, a row is runs of `run` elements, of which it has k
+ * from element `first` of the first run on: run r of row i is at rows[r a_step + i]. b: l's columns at b + l b_step. To
+ * the sums is added what `kind` says. */
 typedef struct {
     int64_t k;
     const T *a;

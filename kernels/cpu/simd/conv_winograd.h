@@ -1,11 +1,12 @@
 /* Note [Fewer multiplications]: correlations of 3 x 3 taps and step 1, by Winograd's minimal filtering F(2 x 2, 3 x 3)
- * (Lavin and Gray, arXiv:1509.09308). Tiles of 2 x 2 places see 4 x 4 elements of the source. These, V, and the weight, U,
- * are transformed (sums of a few elements); then each of the 16 elements is a product of matrices, (out x in) (in x tiles),
- * so that a place costs 4 multiplications for 9. What comes out, M, is transformed to 2 x 2 places again.
+ * (Lavin and Gray, arXiv:1509.09308). Tiles of 2 x 2 places see 4 x 4 elements of the source. These, V, and the weight,
+ * U, are transformed (sums of a few elements); then each of the 16 elements is a product of matrices, (out x in) (in x
+ * tiles), so that a place costs 4 multiplications for 9. What comes out, M, is transformed to 2 x 2 places again.
  * An infinite or NaN element of the source would spoil its tile's other places, too: then all is done without this.
  * Included by conv.c for float32. */
 
-/* From one of the 16 elements to the next, in each of U, V and M: not a multiple of what a cache tells lines apart by. */
+/* From one of the 16 elements to the next, in each of U, V and M: not a multiple of what a cache tells lines apart
+ * by. */
 static int64_t OF(winograd_step)(int64_t elements) { return elements + LANES; }
 
 #define CHUNK 16 /* channels of the source that are transformed together: stores of several lines to each element */
@@ -240,8 +241,8 @@ static void OF(winograd)(void *context, int64_t begin, int64_t end) {
     tt_scratch_free(memory);
 }
 
-/* The gradient of weight: the other way round, F(3 x 3, 2 x 2). V as before, the target's tiles of 2 x 2 places are what is
- * moved across them; S, 16 elements of [in][out], are sums over all tiles. */
+/* The gradient of weight: the other way round, F(3 x 3, 2 x 2). V as before, the target's tiles of 2 x 2 places are
+ * what is moved across them; S, 16 elements of [in][out], are sums over all tiles. */
 
 /* A line of tiles of the target, with channels as columns: to[element][strip][tile][packed_by] from tile `at` on.
  * `two`: memory for [strip][2 lines][2 across][packed_by], zeros where there are no places. */

@@ -1,12 +1,13 @@
-/* The steps of a transform, for parts of type T. Included by fft.c for each. Numbers lie as vectors (re, im), (re, im), ... */
+/* The steps of a transform, for parts of type T. Included by fft.c for each. Numbers lie as vectors (re, im), (re, im),
+ * ... */
 typedef T OF(vector) __attribute__((vector_size(BYTES), may_alias));
 typedef T OF(anywhere) __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias));
 typedef MASK OF(mask) __attribute__((vector_size(BYTES)));
 #define vec OF(vector)
 #define LANES ((int)(BYTES / sizeof(T)))
 
-/* LANES vectors as a matrix, transposed: blocks of half the size change places, then those within them. `lanes` has, for each
- * size, which lanes the first and the second vector of a pair get from both. */
+/* LANES vectors as a matrix, transposed: blocks of half the size change places, then those within them. `lanes` has,
+ * for each size, which lanes the first and the second vector of a pair get from both. */
 #ifdef __clang__
 static void OF(find_lanes)(OF(mask) * lanes) { (void)lanes; }
 INLINE void OF(transpose)(vec *v, const OF(mask) * lanes) {
@@ -82,8 +83,8 @@ static void OF(store)(const tt_fft_rows *w, int parts, const vec *from) {
             ((T *)(w->out[r] + k / parts * w->stride_out))[k % parts] = ((const T *)from)[k * LANES + r];
 }
 
-/* A step of radix 4: numbers p + n/4 {0, 1, 2, 3} of each of `s` sequences of n, to 4 p + {0, 1, 2, 3}. The roots of order n are
- * `step` apart. */
+/* A step of radix 4: numbers p + n/4 {0, 1, 2, 3} of each of `s` sequences of n, to 4 p + {0, 1, 2, 3}. The roots of
+ * order n are `step` apart. */
 static void OF(step_4)(int64_t n, int64_t s, const T *roots, int64_t step, const vec *x, vec *y) {
     for (int64_t p = 0; p < n / 4; p++, x += 2 * s, y += 8 * s) {
         const T *w1 = roots + 2 * p * step, *w2 = w1 + 2 * p * step, *w3 = w2 + 2 * p * step;

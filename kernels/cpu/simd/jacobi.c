@@ -1,4 +1,5 @@
-/* Eigenvalues and singular values of as many matrices as a vector has lanes. Note [Matrices side by side] in cpu/jacobi.h. */
+/* Eigenvalues and singular values of as many matrices as a vector has lanes. Note [Matrices side by side] in
+ * cpu/jacobi.h. */
 #include "cpu/jacobi.h"
 #include "cpu/simd.h"
 #include <math.h>

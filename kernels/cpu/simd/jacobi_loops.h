@@ -13,8 +13,8 @@ INLINE void OF(turn)(vec *x, vec *y, vec c, vec s) {
     *y = s * a + c * b;
 }
 
-/* The smaller of the two angles that take `off` to 0 beside diagonal elements that differ by `gap`: its tangent, cosine and
- * sine; 0 where not `turns`. */
+/* The smaller of the two angles that take `off` to 0 beside diagonal elements that differ by `gap`: its tangent, cosine
+ * and sine; 0 where not `turns`. */
 INLINE void OF(angle)(vec off, vec gap, mask turns, vec *t, vec *c, vec *s) {
     vec twice = off + off, zero = {0}, one = zero + 1, size = SQRT(gap * gap + twice * twice);
     vec below = gap + SELECT(gap < 0, -size, size);
@@ -39,7 +39,8 @@ INLINE vec OF(rotate)(vec *a, vec *v, int n, int p, int q, mask active) {
     return off * off;
 }
 
-/* Makes columns p and q of a matrix orthogonal, which lie as rows of `a`, where `active` and they are not. Returns where. */
+/* Makes columns p and q of a matrix orthogonal, which lie as rows of `a`, where `active` and they are not. Returns
+ * where. */
 INLINE mask OF(separate)(vec *a, vec *v, int n, int p, int q, mask active) {
     vec *one = a + p * n, *other = a + q * n, pp = {0}, pq = {0}, qq = {0}, t, c, s;
     for (int k = 0; k < n; k++) {

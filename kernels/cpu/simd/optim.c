@@ -1,5 +1,5 @@
-/* The loops of the optimisers' update rules (kernels/scalar/optim.h): a switch makes a branch-free loop of every combination
- * of flags that occurs. */
+/* The loops of the optimisers' update rules (kernels/scalar/optim.h): a switch makes a branch-free loop of every
+ * combination of flags that occurs. */
 #include "cpu/simd.h"
 #include "cpu/optim.h"
 

@@ -1,6 +1,7 @@
-/* The loops of reducers that read elements of type T and accumulate in A; simd/reduce.c includes this file for each such
- * pair, with OF(name) the function's name. A reducer is three constants: what an element contributes, how two accumulators
- * join, and what joined to anything leaves it as it is. The loops are inlined into a function for each reducer. */
+/* The loops of reducers that read elements of type T and accumulate in A; simd/reduce.c includes this file for each
+ * such pair, with OF(name) the function's name. A reducer is three constants: what an element contributes, how two
+ * accumulators join, and what joined to anything leaves it as it is. The loops are inlined into a function for each
+ * reducer. */
 
 typedef A OF(map_fn)(T x, const A *param, int64_t i);
 typedef A OF(join_fn)(A a, A b);

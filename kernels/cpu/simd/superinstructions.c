@@ -2,8 +2,9 @@
 #include "cpu/simd.h"
 #include "cpu/superinstructions.h"
 
-/* An x86 processor without AVX2 is rare, and this file takes longest to compile: there a superinstruction leaves every element over,
- * and the interpreter takes three times as long for cheap operators (superinstructions.c); compiled, as ever. */
+/* An x86 processor without AVX2 is rare, and this file takes longest to compile: there a superinstruction leaves every
+ * element over, and the interpreter takes three times as long for cheap operators (superinstructions.c); compiled, as
+ * ever. */
 #if defined TT_X86 && !defined __AVX2__
 void *const TT_LOCAL(tt_step_table)[TT_NUM_STEPS];
 
@@ -79,7 +80,8 @@ static inline vec vec_of(cond m) { return (vec)m; }
 static inline vec chosen(vec m, vec a, vec b) { return either((cond)m, a, b); }
 #endif
 
-/* Bools in memory, as a mask; a mask, as bools in memory. Of __builtin_convertvector gcc 12 makes element by element. */
+/* Bools in memory, as a mask; a mask, as bools in memory. Of __builtin_convertvector gcc 12 makes element by
+ * element. */
 #if defined __AVX512F__
 static inline vec mask_of(const bools *x) {
     return (vec) - (mask)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i_u *)x));

@@ -1,5 +1,6 @@
-/* The loops of pooling for elements of type T, of which LOWEST is the least, and integers MARK of its size; included by windows.c. Where the inner
- * dimension is 1, the elements of a window are walked one by one; else neighbours in it go together. */
+/* The loops of pooling for elements of type T, of which LOWEST is the least, and integers MARK of its size; included by
+ * windows.c. Where the inner dimension is 1, the elements of a window are walked one by one; else neighbours in it go
+ * together. */
 
 static inline T OF(share)(const tt_pool_work *w, tt_window a, tt_window b, tt_window c) {
     if (w->divisor) return (T)w->divisor;
@@ -21,8 +22,8 @@ static void OF(max_window)(const tt_pool_job *j, int64_t outer, int64_t i, tt_wi
     if (j->index) j->index[outer * w->out + i] = place;
 }
 
-/* Of the maxima of columns, and the rows where they are, those of windows of `taps` columns, `stride` apart: the first in
- * row-major order, or the last NaN. */
+/* Of the maxima of columns, and the rows where they are, those of windows of `taps` columns, `stride` apart: the first
+ * in row-major order, or the last NaN. */
 static inline __attribute__((always_inline)) void OF(across)(T *best, MARK *row, MARK *tap, const T *columns,
                                                              const MARK *rows, int64_t n, int64_t taps, int64_t step,
                                                              const int64_t stride, const bool marks) {

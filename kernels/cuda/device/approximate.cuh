@@ -1,7 +1,7 @@
-/* exp, log, tanh, sigmoid, silu and gelu of float32 by the GPU's special function unit, for the setting "approximate": in
- * far fewer instructions, and not with the CPU's bits. The unit's errors are NVIDIA's (PTX ISA, ex2.approx, lg2.approx,
- * rcp.approx); those here, in ulp, are what tests/gpu/test_approximate.py holds on a sample of all floats, tanh's was also
- * found over all of them on an H200:
+/* exp, log, tanh, sigmoid, silu and gelu of float32 by the GPU's special function unit, for the setting "approximate":
+ * in far fewer instructions, and not with the CPU's bits. The unit's errors are NVIDIA's (PTX ISA, ex2.approx,
+ * lg2.approx, rcp.approx); those here, in ulp, are what tests/gpu/test_approximate.py holds on a sample of all floats,
+ * tanh's was also found over all of them on an H200:
  *
  *   exp            2 + 1.2 |x|, as its argument for the unit is rounded
  *   log            4 below 1/2 and above 2, between them 2e-7 absolutely
@@ -9,8 +9,9 @@
  *   sigmoid, silu  5 + 1.2 |x|
  *   gelu           16 + 2 x^2, its derivative 1e-6 absolutely; by tanh 6 + 3 |z|, z as in tt_gelu_tanh_f32
  *
- * Infinities and NaNs go in and come out as they should. Denormal numbers count as 0, but not for tanh and gelu. What includes
- * scalar/math_f32.h takes these from here on: an eager kernel and a fused one have the same functions, so the same bits. */
+ * Infinities and NaNs go in and come out as they should. Denormal numbers count as 0, but not for tanh and gelu. What
+ * includes scalar/math_f32.h takes these from here on: an eager kernel and a fused one have the same functions, so the
+ * same bits. */
 #pragma once
 
 #if TT_CUDA

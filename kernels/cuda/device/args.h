@@ -53,9 +53,9 @@ typedef struct {
     tt_fault *fault; /* of a division */
 } tt_strided_args;
 
-/* transpose: a copy whose elements follow each other in memory in one dimension of `out` (`across`), and in another of `in`
- * (`along`); what is in a tile of both is a thread block's. Variant: log of a tile's side. Steps in bytes; other dimensions
- * innermost first. */
+/* transpose: a copy whose elements follow each other in memory in one dimension of `out` (`across`), and in another of
+ * `in` (`along`); what is in a tile of both is a thread block's. Variant: log of a tile's side. Steps in bytes; other
+ * dimensions innermost first. */
 typedef struct {
     char *out;
     const char *in;

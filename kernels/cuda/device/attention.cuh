@@ -1,5 +1,5 @@
-/* Attention: the result, and the logarithm of each row's sum of exponentials. A thread block has a block of queries, and
- * walks over the keys with each row's largest score and sum so far. */
+/* Attention: the result, and the logarithm of each row's sum of exponentials. A thread block has a block of queries,
+ * and walks over the keys with each row's largest score and sum so far. */
 #pragma once
 #define TT_R TT_ATTENTION_R_FORWARD(TT_TENSOR, TT_SPLIT, TT_E, TT_V, TT_SIZE)
 #define TT_C TT_ATTENTION_C_FORWARD(TT_TENSOR, TT_SPLIT, TT_E, TT_V, TT_SIZE)

@@ -35,16 +35,16 @@
     ((tensor) ? 8 : (TT_ATTENTION_WIDER(e, v) <= 64 ? 32 : 16) / (size))
 #define TT_ATTENTION_TENSOR_KEYS 128 /* the widest heads of which tensor cores find the keys' derivative */
 
-/* Lanes that share a row; in shared memory: tiles of columns at a time, numbers behind a row, so that neighbouring rows lie
- * in other banks, and behind a row of weights. */
+/* Lanes that share a row; in shared memory: tiles of columns at a time, numbers behind a row, so that neighbouring rows
+ * lie in other banks, and behind a row of weights. */
 #define TT_ATTENTION_GROUP(tensor) ((tensor) ? 4 : 8)
 #define TT_ATTENTION_STAGES(tensor) ((tensor) ? 2 : 1)
 #define TT_ATTENTION_PAD 4 /* without tensor cores; with them a pack */
 #define TT_ATTENTION_PAD_WEIGHTS 8
 
-/* Of attention_wgmma.cuh: the variant's bits (without the first two it is for the queries), heads' widths, a thread block's
- * rows, tiles of columns in shared memory, and bytes of it: what a stage has of keys and values, or of queries, g and two
- * numbers of each query; barriers; to align it all. */
+/* Of attention_wgmma.cuh: the variant's bits (without the first two it is for the queries), heads' widths, a thread
+ * block's rows, tiles of columns in shared memory, and bytes of it: what a stage has of keys and values, or of queries,
+ * g and two numbers of each query; barriers; to align it all. */
 #define TT_ATTENTION_OF_KEYS 1
 #define TT_ATTENTION_OF_VALUES 2
 #define TT_ATTENTION_WGMMA_WIDE 4

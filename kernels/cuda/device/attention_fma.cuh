@@ -1,7 +1,7 @@
 /* Products by fused multiplications and additions: of the tile's rows a warp's lanes have l / 8, l / 8 + 4, ..., of its
- * columns l % 8, l % 8 + 8, ..., and of the result's rows packs l % 8, l % 8 + 8, ... of four numbers. What a warp reads at
- * once from shared memory then lies in different banks. Weights pass through shared memory to be multiplied again: those of
- * a warp's rows are its own. Included by attention_tile.cuh. */
+ * columns l % 8, l % 8 + 8, ..., and of the result's rows packs l % 8, l % 8 + 8, ... of four numbers. What a warp
+ * reads at once from shared memory then lies in different banks. Weights pass through shared memory to be multiplied
+ * again: those of a warp's rows are its own. Included by attention_tile.cuh. */
 #pragma once
 #define TT_SCORES 1 /* neighbours of a thread's columns of scores, and of a result */
 #define TT_PIECE 4

@@ -1,5 +1,5 @@
-/* Attention's derivatives by keys and values. A thread block has a block of keys, and walks over the queries of the heads
- * that it serves. */
+/* Attention's derivatives by keys and values. A thread block has a block of keys, and walks over the queries of the
+ * heads that it serves. */
 #pragma once
 #define TT_R TT_ATTENTION_R_KEY(TT_TENSOR, TT_SPLIT, TT_E, TT_V, TT_SIZE)
 #define TT_C TT_ATTENTION_C_KEY(TT_TENSOR, TT_SPLIT, TT_E, TT_V, TT_SIZE)

@@ -1,8 +1,9 @@
-/* Products by tensor cores, 16 rows by 8 columns at a time with sums in float32: of such a block lane l has rows l / 4 and
- * l / 4 + 8, and of each columns 2 (l % 4) and the next. That is also the layout of a left operand, so weights are
- * multiplied from where they are, half types rounded. A float32 is the sum of two numbers of 11 bits, large and small, to
- * 2^-23 or so; of two such sums all products count but that of the small ones. Tiles of columns are copied to one place in
- * shared memory while those in the other one are multiplied. Included by attention_tile.cuh. */
+/* Products by tensor cores, 16 rows by 8 columns at a time with sums in float32: of such a block lane l has rows l / 4
+ * and l / 4 + 8, and of each columns 2 (l % 4) and the next. That is also the layout of a left operand, so weights are
+ * multiplied from where they are, half types rounded. A float32 is the sum of two numbers of 11 bits, large and small,
+ * to
+ * 2^-23 or so; of two such sums all products count but that of the small ones. Tiles of columns are copied to one place
+ * in shared memory while those in the other one are multiplied. Included by attention_tile.cuh. */
 #pragma once
 #define TT_SCORES 2 /* neighbours of a thread's columns of scores, and of a result */
 #define TT_PIECE 2
@@ -31,8 +32,8 @@ static TT_DEVICE void copy_pack(void *to, const void *from, bool there) {
 }
 static TT_DEVICE void await() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
-/* Four blocks of 8 by 8, of which lane l names row l % 8 of the (l / 8)-th; of each it gets two neighbours of its row, or of
- * its column. */
+/* Four blocks of 8 by 8, of which lane l names row l % 8 of the (l / 8)-th; of each it gets two neighbours of its row,
+ * or of its column. */
 static TT_DEVICE fragment blocks(const stored_type *row) {
     fragment f;
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -191,9 +192,9 @@ static TT_DEVICE void load(stored_type *to, const stored_type *from, int64_t ste
 
 static TT_DEVICE number loaded(const stored_type *x) { return TT_CONVERT(TT_D0, TT_D1, *x); }
 
-/* Of the thread's rows and the columns from the j-th on: c += a b, where b are n pairs of right blocks. Of float32 the small
- * parts come first. With `apart` the unit, which rounds towards 0, adds up the parts of one product alone: that is for
- * sums of many. */
+/* Of the thread's rows and the columns from the j-th on: c += a b, where b are n pairs of right blocks. Of float32 the
+ * small parts come first. With `apart` the unit, which rounds towards 0, adds up the parts of one product alone: that
+ * is for sums of many. */
 template <bool apart, int n, int columns>
 static TT_DEVICE void add_products(number (&c)[TT_R][columns], int j, const operand (&a)[TT_R / 2],
                                    const operand (&b)[n]) {

@@ -1,4 +1,5 @@
-/* Attention's derivative by the queries, and of each of their rows the sum of g times out, which attention_key.cuh wants. */
+/* Attention's derivative by the queries, and of each of their rows the sum of g times out, which attention_key.cuh
+ * wants. */
 #pragma once
 #define TT_R TT_ATTENTION_R_QUERY(TT_TENSOR, TT_SPLIT, TT_E, TT_V, TT_SIZE)
 #define TT_C TT_ATTENTION_C_QUERY(TT_TENSOR, TT_SPLIT, TT_E, TT_V, TT_SIZE)

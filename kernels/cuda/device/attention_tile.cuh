@@ -1,10 +1,10 @@
 /* Note [Attention's tiles]
- * A thread block has some rows of one operand in shared memory (queries, or keys in attention_key.cuh), the tile's rows; it
- * walks over the other operand's, the tile's columns. Of the scores of rows with columns a thread has TT_R by TT_C in
- * registers, of the result its rows' part. A warp has all columns of its rows, so that a row's largest score is found by
- * the lanes that share it, TT_GROUP of them. Which numbers are whose, and how they are multiplied, say attention_fma.cuh
- * (a thread multiplies small blocks in registers: float64) and attention_mma.cuh (tensor cores). Hopper has kernels of its
- * own for half types' derivatives: attention_wgmma.cuh.
+ * A thread block has some rows of one operand in shared memory (queries, or keys in attention_key.cuh), the tile's
+ * rows; it walks over the other operand's, the tile's columns. Of the scores of rows with columns a thread has TT_R by
+ * TT_C in registers, of the result its rows' part. A warp has all columns of its rows, so that a row's largest score is
+ * found by the lanes that share it, TT_GROUP of them. Which numbers are whose, and how they are multiplied, say
+ * attention_fma.cuh (a thread multiplies small blocks in registers: float64) and attention_mma.cuh (tensor cores).
+ * Hopper has kernels of its own for half types' derivatives: attention_wgmma.cuh.
  *
  * Sums go over the columns in order: bits depend on the shapes alone (Dao, Fu, Ermon, Rudra and Re 2022,
  * arXiv:2205.14135; derivatives as there, but queries' and keys' are found by kernels of their own, so that nothing is
@@ -157,8 +157,8 @@ template <bool rows_are_keys, typename F> static TT_DEVICE void each(const place
         }
 }
 
-/* Products become scores: those that the mask and the order of time hide minus infinity, as those of keys beyond the last.
- * `row` and `col`: of the tile. */
+/* Products become scores: those that the mask and the order of time hide minus infinity, as those of keys beyond the
+ * last. `row` and `col`: of the tile. */
 template <bool rows_are_keys>
 static TT_DEVICE void mask(const TT_ARGS &p, const place &t, int64_t n, int64_t head, int row, int col,
                            number (&s)[TT_R][TT_C]) {
@@ -185,8 +185,8 @@ static TT_DEVICE void mask(const TT_ARGS &p, const place &t, int64_t n, int64_t 
 }
 
 #if TT_VARIANT & TT_ATTENTION_DROPS
-/* f(k, what the weight is multiplied by) of weights at + offset(k) of all of them; `stream`: where the run has put it. As
- * offset(k + per) = offset(k) + 16, a block of the stream has the numbers of several: Note [Random streams]. */
+/* f(k, what the weight is multiplied by) of weights at + offset(k) of all of them; `stream`: where the run has put it.
+ * As offset(k + per) = offset(k) + 16, a block of the stream has the numbers of several: Note [Random streams]. */
 template <int n, int per, typename O, typename F>
 static TT_DEVICE void draw(const TT_ARGS &p, const tt_stream &stream, int64_t at, O offset, F f) {
     const TT_JOIN2(tt_random_, TT_D1) r = {0, (number)p.kept, 0, 0, 0, 0, p.threshold};

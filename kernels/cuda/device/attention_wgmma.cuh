@@ -1,11 +1,11 @@
 /* Attention's derivatives of half types on Hopper's matrix unit: by the queries, or by keys, values, or both, as the
  * variant says. As in Note [Attention's tiles], a thread block has rows of one side and walks over tiles of the other
- * one's, so each sum is one thread's, in order. It has two groups of warps, each of 64 rows; what the unit multiplies for
- * one is hidden behind the other's exponentials, so they take turns to give it work: a batch is the sums with the last
- * tile's weights, and the next tile's scores.
+ * one's, so each sum is one thread's, in order. It has two groups of warps, each of 64 rows; what the unit multiplies
+ * for one is hidden behind the other's exponentials, so they take turns to give it work: a batch is the sums with the
+ * last tile's weights, and the next tile's scores.
  *
- * The kernel by the queries is the first; it leaves of each of them for the others the logarithm of its sum (of powers of 2)
- * and the sum of g times out. */
+ * The kernel by the queries is the first; it leaves of each of them for the others the logarithm of its sum (of powers
+ * of 2) and the sum of g times out. */
 #pragma once
 #include "cuda/device/stream.cuh"
 #include "cuda/device/attention_args.h"
@@ -54,8 +54,8 @@ static TT_DEVICE void load_rows(fragment (&f)[TT_WIDTH / 16], const place &t, co
         }
 }
 
-/* Rows of a head to tiles, one for each part: the thread's, every TT_STEP-th from its first on, from `from` on; zeros beyond
- * `left` of them and `width`. */
+/* Rows of a head to tiles, one for each part: the thread's, every TT_STEP-th from its first on, from `from` on; zeros
+ * beyond `left` of them and `width`. */
 #define TT_STEP (TT_THREADS / 8) /* the swizzle's pattern is as long as 8 rows */
 static TT_DEVICE void load_tile(address to, const stored_type *from, int64_t row, int left, int width) {
 #pragma unroll

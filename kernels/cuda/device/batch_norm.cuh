@@ -1,5 +1,5 @@
-/* Normalisation of channels, and its gradient: the operations of tinytorch/ops/batch_norm.py. TT_D0: the dtype of arrays,
- * TT_D1: that computed in, TT_D2: the weight's, TT_D3: the bias's. */
+/* Normalisation of channels, and its gradient: the operations of tinytorch/ops/batch_norm.py. TT_D0: the dtype of
+ * arrays, TT_D1: that computed in, TT_D2: the weight's, TT_D3: the bias's. */
 #pragma once
 #include "cuda/device/prelude.cuh"
 #include "cuda/device/batch_norm_args.h"

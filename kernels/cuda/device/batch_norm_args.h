@@ -2,7 +2,8 @@
 #pragma once
 #include "cuda/device/args.h"
 
-/* batch_norm: a thread to some elements. The operator: 0 the result, 1 its gradient where statistics are the array's own,
+/* batch_norm: a thread to some elements. The operator: 0 the result, 1 its gradient where statistics are the array's
+ * own,
  * 2 where they are given. The variant: bits 0-2 the logarithm of a thread's elements; */
 #define TT_BATCH_WIDE 8 /* 64-bit arithmetic */
 #define TT_BATCH_LAST 16 /* inner is 1 */
@@ -19,10 +20,10 @@ typedef struct {
     tt_divider by_inner, by_channels;
 } tt_batch_norm_args;
 
-/* batch_sums: by the tree of a reduction, of x, (x - mean)^2, or g and g (x - mean). The variant: TT_BATCH_LAST, and from
- * TT_BATCH_COLUMNS on three bits: the log of the threads that share a row then; TT_BATCH_JOINS: the last thread block of a
- * tile joins its parts. parts: [channels][blocks] or [blocks][channels], of two sums one after the other. mean: for
- * deviations n of them. */
+/* batch_sums: by the tree of a reduction, of x, (x - mean)^2, or g and g (x - mean). The variant: TT_BATCH_LAST, and
+ * from TT_BATCH_COLUMNS on three bits: the log of the threads that share a row then; TT_BATCH_JOINS: the last thread
+ * block of a tile joins its parts. parts: [channels][blocks] or [blocks][channels], of two sums one after the other.
+ * mean: for deviations n of them. */
 #define TT_BATCH_SUM 0
 #define TT_BATCH_DEVSQ 1
 #define TT_BATCH_GRADIENT 2
@@ -37,7 +38,8 @@ typedef struct {
     int64_t log_per; /* of a thread's parts */
 } tt_batch_sums_args;
 
-/* batch_running: what follows from the sums of x and (x - mean)^2, which become mean and 1 / standard deviation; a thread to a channel. Variant: 1, there are running statistics. */
+/* batch_running: what follows from the sums of x and (x - mean)^2, which become mean and 1 / standard deviation; a
+ * thread to a channel. Variant: 1, there are running statistics. */
 typedef struct {
     char *stats; /* [2][channels] */
     char *running_mean, *running_var;

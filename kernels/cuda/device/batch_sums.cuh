@@ -1,7 +1,8 @@
-/* Of each channel the sum of x, or of (x - mean)^2, or the sums of g and of g (x - mean), by the operator, in the tree of
- * Note [The tree of a reduction]: what each block of it gives. The elements of a block lie in runs, and are a warp's; or
- * (TT_BATCH_LAST) channels lie closest together, and the lanes of a block are shared out among threads whose neighbours work
- * on neighbouring channels. TT_D0: the dtype of g and x, TT_D1: that
+/* Of each channel the sum of x, or of (x - mean)^2, or the sums of g and of g (x - mean), by the operator, in the tree
+ * of
+ * Note [The tree of a reduction]: what each block of it gives. The elements of a block lie in runs, and are a warp's;
+ * or (TT_BATCH_LAST) channels lie closest together, and the lanes of a block are shared out among threads whose
+ * neighbours work on neighbouring channels. TT_D0: the dtype of g and x, TT_D1: that
  * computed in. */
 #pragma once
 #include "cuda/device/last_block.cuh"

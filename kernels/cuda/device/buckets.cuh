@@ -1,6 +1,6 @@
-/* Updates of single elements whose positions are sorted by all digits of the element they mean but the last: a warp has a
- * bucket of 256 elements, and goes through its updates in their order, 32 at a time. Of those of one element it makes the
- * first, then the second, and so on. */
+/* Updates of single elements whose positions are sorted by all digits of the element they mean but the last: a warp has
+ * a bucket of 256 elements, and goes through its updates in their order, 32 at a time. Of those of one element it makes
+ * the first, then the second, and so on. */
 #pragma once
 #define TT_BUCKET 256
 #define TT_BUCKETS_THREADS TT_CUDA_THREADS

@@ -2,8 +2,8 @@
  * would take more, `odd` is set, and the result is not to be used: tt_<name>_f32 gives the right one. A kernel tests it
  * once for all that a thread computes.
  *
- * Estimates of zero, infinities, denormals and NaN turn into NaN or zero along the way, so that it often does to look at
- * the result; a comparison with a NaN is false. */
+ * Estimates of zero, infinities, denormals and NaN turn into NaN or zero along the way, so that it often does to look
+ * at the result; a comparison with a NaN is false. */
 #pragma once
 #include "cuda/device/prelude.cuh"
 

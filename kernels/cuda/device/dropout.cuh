@@ -1,7 +1,7 @@
 /* Elements times a random mask, and where it is not 0. TT_D0: as stored, TT_D1: as computed and drawn (f32, f64).
  *
- * A thread takes neighbouring lanes of a group (with variant TT_DROPOUT_VECTORS as many as 16 bytes have elements), whose
- * first elements, second ones and so on lie together: Note [Random streams] in kernels/scalar/philox.h. */
+ * A thread takes neighbouring lanes of a group (with variant TT_DROPOUT_VECTORS as many as 16 bytes have elements),
+ * whose first elements, second ones and so on lie together: Note [Random streams] in kernels/scalar/philox.h. */
 #pragma once
 #include "cuda/device/stream.cuh"
 

@@ -1,11 +1,11 @@
 /* What a kernel found wrong, where only the kernel could see it: Note [Faults]. Seen by the host and by kernels.
  *
  * Note [Faults]
- * The values of an index or a divisor are on the device, and the CPU does not wait for a kernel: so it is the kernel that
- * finds one that is wrong. It then goes on with a valid one (a quotient by 0 is 0), and writes what it found into its
- * device's record, in memory that both sides see; the first to come is kept. Whenever the CPU has waited for the device (tt_device_read,
- * tt_device_check) it looks there, empties the record, and raises the exception that the CPU's own kernel would have
- * raised. Unlike an assertion of CUDA's, this leaves the device in working order. */
+ * The values of an index or a divisor are on the device, and the CPU does not wait for a kernel: so it is the kernel
+ * that finds one that is wrong. It then goes on with a valid one (a quotient by 0 is 0), and writes what it found into
+ * its device's record, in memory that both sides see; the first to come is kept. Whenever the CPU has waited for the
+ * device (tt_device_read, tt_device_check) it looks there, empties the record, and raises the exception that the CPU's
+ * own kernel would have raised. Unlike an assertion of CUDA's, this leaves the device in working order. */
 #pragma once
 
 /* The rules of indices first, in the order of enum tt_index_rule in kernels/backend/indexing.h. */

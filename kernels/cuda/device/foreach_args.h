@@ -5,7 +5,8 @@
 #define TT_MANY 160        /* tensors in one launch, at most */
 #define TT_MANY_CHUNK 2048 /* elements that a thread block scales */
 
-/* Variants. norms: as of family reduce, but for bit 0: the parts are joined. scale: elements are taken in whole vectors. */
+/* Variants. norms: as of family reduce, but for bit 0: the parts are joined. scale: elements are taken in whole
+ * vectors. */
 #define TT_NORMS_JOINED 1
 #define TT_SCALE_VECTORS 1
 

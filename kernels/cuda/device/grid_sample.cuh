@@ -1,5 +1,5 @@
-/* Images sampled at places of a grid, with the operations of tinytorch/ops/grid_sample.py. TT_D0: the dtype of images and
- * grid, TT_D1: that computed in. */
+/* Images sampled at places of a grid, with the operations of tinytorch/ops/grid_sample.py. TT_D0: the dtype of images
+ * and grid, TT_D1: that computed in. */
 #pragma once
 #include "cuda/device/prelude.cuh"
 #include "cuda/device/grid_sample_args.h"
@@ -19,7 +19,8 @@ typedef uint64_t sort_key;
 typedef uint32_t sort_key;
 #endif
 
-/* Along one dimension: which elements (-1: outside), their weights, and the derivatives of these by the grid's number. */
+/* Along one dimension: which elements (-1: outside), their weights, and the derivatives of these by the grid's
+ * number. */
 struct axis {
     int64_t at[TAPS];
     number w[TAPS], d[TAPS];
@@ -134,7 +135,8 @@ static TT_DEVICE number element(const stored *x, int64_t at) {
 }
 
 #if TT_OP == TT_SAMPLE_SUMS
-/* Whoever has an element's first term goes through its terms; g lies as (places, channels), out as (elements, channels). */
+/* Whoever has an element's first term goes through its terms; g lies as (places, channels), out as (elements,
+ * channels). */
 static TT_DEVICE void work(const TT_ARGS &p, int64_t i) {
     const sort_key *keys = (const sort_key *)p.keys;
     const int64_t first = i >> p.lanes_log, all = p.batch * p.places;

@@ -2,8 +2,8 @@
 #pragma once
 #include "cuda/device/args.h"
 
-/* The operator. Terms: what each place takes of which elements, numbered by neighbour, then by place; sorted by element they
- * are summed up for the gradient of the images. */
+/* The operator. Terms: what each place takes of which elements, numbered by neighbour, then by place; sorted by element
+ * they are summed up for the gradient of the images. */
 #define TT_SAMPLE_RESULT 0
 #define TT_SAMPLE_OF_GRID 1
 #define TT_SAMPLE_TERMS 2

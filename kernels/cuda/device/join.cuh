@@ -1,5 +1,5 @@
-/* Contiguous arrays into their places in a joined one: blockIdx.y is the input. The variant: bits 0-2 the logarithm of a
- * unit's bytes, 3 of 64-bit arithmetic, 4 there is one row. */
+/* Contiguous arrays into their places in a joined one: blockIdx.y is the input. The variant: bits 0-2 the logarithm of
+ * a unit's bytes, 3 of 64-bit arithmetic, 4 there is one row. */
 #pragma once
 #include "cuda/device/unit.cuh"
 #include "cuda/device/arrange_args.h"

@@ -1,6 +1,6 @@
-/* A = L D L^T, or L D L^H of Hermitian matrices, by Bunch and Kaufman's pivoting (1977, "Some stable methods for calculating
- * inertia and solving symmetric linear systems"), stored as LAPACK's sytrf and hetrf store it, of the lower triangle; and
- * systems of equations from the factors. A matrix is a block's. The variant: TT_LDL_.... */
+/* A = L D L^T, or L D L^H of Hermitian matrices, by Bunch and Kaufman's pivoting (1977, "Some stable methods for
+ * calculating inertia and solving symmetric linear systems"), stored as LAPACK's sytrf and hetrf store it, of the lower
+ * triangle; and systems of equations from the factors. A matrix is a block's. The variant: TT_LDL_.... */
 #pragma once
 #include "cuda/device/number.cuh"
 #include "cuda/device/stack_args.h"
@@ -70,7 +70,8 @@ static TT_DEVICE void exchange(T *a, int n, int k, int kk, int kp) {
     __syncthreads();
 }
 
-/* What is left, less the product of the columns from k on with those of `w` (at the columns' place when all is done). */
+/* What is left, less the product of the columns from k on with those of `w` (at the columns' place when all is
+ * done). */
 static TT_DEVICE void eliminate_one(T *a, int n, int k) {
     const T pivot = AT(k, k);
     const int left = n - k - 1;

@@ -1,5 +1,5 @@
-/* g * b and g * a, the gradients of a * b, by one launch. TT_D0: as stored, TT_D1: computed in. All lie alike, one element
- * after the other; with variant TT_MUL_BACKWARD_VECTORS in whole vectors of 16 bytes, but for the end. */
+/* g * b and g * a, the gradients of a * b, by one launch. TT_D0: as stored, TT_D1: computed in. All lie alike, one
+ * element after the other; with variant TT_MUL_BACKWARD_VECTORS in whole vectors of 16 bytes, but for the end. */
 #pragma once
 #include "cuda/device/prelude.cuh"
 

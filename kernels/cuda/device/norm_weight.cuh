@@ -1,6 +1,6 @@
 /* The gradient of a normalisation's weight: sums of g (x - mean) rstd down the columns, in the tree of
- * Note [The tree of a reduction], whose lanes are shared out among threads as in family reduce. TT_D0: the dtype of g and
- * x, TT_D1: that computed in. */
+ * Note [The tree of a reduction], whose lanes are shared out among threads as in family reduce. TT_D0: the dtype of g
+ * and x, TT_D1: that computed in. */
 #pragma once
 #include "cuda/device/prelude.cuh"
 #include "cuda/device/rows_args.h"

@@ -1,4 +1,5 @@
-/* Arithmetic of the kernels that decompose matrices: alike for real and complex numbers of type T with parts of type R. */
+/* Arithmetic of the kernels that decompose matrices: alike for real and complex numbers of type T with parts of type
+ * R. */
 #pragma once
 #include "cuda/device/prelude.cuh"
 #include "cuda/device/complex.cuh"

@@ -1,5 +1,5 @@
-/* The optimisers' updates of many tensors: each block takes a chunk of one of them. TT_D0: as stored, TT_D1: computed in;
- * the variant is that of optim.c. */
+/* The optimisers' updates of many tensors: each block takes a chunk of one of them. TT_D0: as stored, TT_D1: computed
+ * in; the variant is that of optim.c. */
 #pragma once
 #include "cuda/device/prelude.cuh"
 #include "cuda/device/tensors.cuh"

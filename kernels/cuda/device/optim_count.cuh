@@ -1,4 +1,5 @@
-/* The step counts of tensors that optim updates next, and what follows from them. TT_OP: the rule; TT_D0: the counts' dtype. */
+/* The step counts of tensors that optim updates next, and what follows from them. TT_OP: the rule; TT_D0: the counts'
+ * dtype. */
 #pragma once
 #include "cuda/device/prelude.cuh"
 #include "cuda/device/optim_args.h"

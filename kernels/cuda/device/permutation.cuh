@@ -1,10 +1,10 @@
 /* A random permutation: the one that Fisher and Yates' exchanges make one after the other (tt_randperm in
  * ops/random.c), without making them.
  *
- * Exchange i puts into place i, for good, what place chosen[i] >= i has, and what i had there. So what a place has before
- * exchange i came from the last exchange k < i that chose it, and is what place k had then; before the first such it is the
- * place's own number. Exchanges that chose one place are a list: TT_OP 0 makes the lists, in any order, TT_OP 1 looks for
- * the last exchange in them. A list has one entry on average, a way back log n steps. */
+ * Exchange i puts into place i, for good, what place chosen[i] >= i has, and what i had there. So what a place has
+ * before exchange i came from the last exchange k < i that chose it, and is what place k had then; before the first
+ * such it is the place's own number. Exchanges that chose one place are a list: TT_OP 0 makes the lists, in any order,
+ * TT_OP 1 looks for the last exchange in them. A list has one entry on average, a way back log n steps. */
 #pragma once
 #include "cuda/device/stream.cuh"
 

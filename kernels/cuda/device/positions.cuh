@@ -1,5 +1,6 @@
 /* Offsets into a table from index tensors, and the dimensions around those indexed. Included by the families that use
- * them; TT_WIDE: sizes need 64-bit arithmetic; TT_INDEX: there is one index tensor, of that dtype and for one dimension. */
+ * them; TT_WIDE: sizes need 64-bit arithmetic; TT_INDEX: there is one index tensor, of that dtype and for one
+ * dimension. */
 #pragma once
 #include "cuda/device/prelude.cuh"
 #include "cuda/device/index_args.h"

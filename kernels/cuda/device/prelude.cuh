@@ -3,7 +3,8 @@
  * The source that is compiled (tinytorch/backends/cuda/source.py) defines, before it includes a family's file:
  *   TT_OP          the operator's number; TT_NAME its name, where the family has names
  *   TT_VARIANT     the variant's bits
- *   TT_D0 ... TT_D4  the key's dtypes, as suffixes of the scalar functions: b8, u8, i8, i16, i32, i64, u16, u32, u64, f16, bf16, f32,
+ *   TT_D0 ... TT_D4  the key's dtypes, as suffixes of the scalar functions: b8, u8, i8, i16, i32, i64, u16, u32, u64,
+ * f16, bf16, f32,
  *                  f64, c32, c64, c128
  *   TT_K0 ... TT_K3  of an elementwise operator: the dtypes, likewise, of what the scalar function gives and takes */
 #pragma once

@@ -9,12 +9,12 @@
 #endif
 static TT_APART float tt_careful_lgamma_f32(float x) { return tt_lgamma_f32(x); }
 
-/* With fused multiplications and shorter polynomials (minimax fits of our own) the double y = log(Gamma(x)) has a relative
- * error below 2^-37. Where no float's rounding boundary is so near, the float that y rounds to is that of tt_lgamma_f32;
- * where one is, as for one in 2^12 arguments, and for those that are not positive, that is asked.
+/* With fused multiplications and shorter polynomials (minimax fits of our own) the double y = log(Gamma(x)) has a
+ * relative error below 2^-37. Where no float's rounding boundary is so near, the float that y rounds to is that of
+ * tt_lgamma_f32; where one is, as for one in 2^12 arguments, and for those that are not positive, that is asked.
  *
- * Below 4.5: y = t P(t) -+ log(q), t = x - n, n the nearest integer; q holds the factors between Gamma(x) and Gamma(t + 2).
- * From there on: Stirling's series. */
+ * Below 4.5: y = t P(t) -+ log(q), t = x - n, n the nearest integer; q holds the factors between Gamma(x) and Gamma(t +
+ * 2). From there on: Stirling's series. */
 static TT_DEVICE float tt_quick_lgamma_f32(float x) {
     const double a = (double)x;
     double sum, factor, q;

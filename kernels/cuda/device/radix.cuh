@@ -1,5 +1,5 @@
-/* A stable radix sort of keys with a number each, from the least digit of eight bits. One kernel counts the digits of all
- * passes; then each pass reads and writes the elements once (Adinets and Merrill, "Onesweep", 2022). See radix.c.
+/* A stable radix sort of keys with a number each, from the least digit of eight bits. One kernel counts the digits of
+ * all passes; then each pass reads and writes the elements once (Adinets and Merrill, "Onesweep", 2022). See radix.c.
  *
  * A pass's thread block takes the next tile, counts its digits, and publishes that. How many elements of each digit are
  * in all tiles before it, it learns by looking back at what those have published: their own counts, or, once they know,
@@ -41,8 +41,8 @@ static TT_DEVICE uint32_t row_digit(const TT_ARGS &p, uint32_t number, int pass)
 #define TT_KEY_PASSES (TT_KEY_BITS / 8)
 
 /* What each pass does: which digits have been counted says whether it moves anything. A pass reads the input (0) or
- * what an earlier one has made in keys[0] (1) or [1] (2), bits 0-1, and makes keys[0] or [1], likewise bits 2-3; bit 4: it
- * is the last; 5: which states it uses. 0: nothing. */
+ * what an earlier one has made in keys[0] (1) or [1] (2), bits 0-1, and makes keys[0] or [1], likewise bits 2-3; bit 4:
+ * it is the last; 5: which states it uses. 0: nothing. */
 static TT_DEVICE void plan(const TT_ARGS &p) {
     __shared__ bool moves[TT_RADIX_PASSES];
     __shared__ uint32_t most[TT_RADIX_PASSES];

@@ -1,5 +1,5 @@
-/* Random numbers: Note [Random streams] in kernels/scalar/philox.h. A thread takes one lane of a group: four elements of 64,
- * sixteen apart. TT_OP: the kind; TT_D0: as stored, TT_D1: as drawn (f32, f64, i64). */
+/* Random numbers: Note [Random streams] in kernels/scalar/philox.h. A thread takes one lane of a group: four elements
+ * of 64, sixteen apart. TT_OP: the kind; TT_D0: as stored, TT_D1: as drawn (f32, f64, i64). */
 #pragma once
 #include "cuda/device/stream.cuh"
 

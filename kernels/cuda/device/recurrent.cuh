@@ -1,5 +1,5 @@
-/* The gates of a recurrent layer for one step, and their derivatives: a thread for each number of the state. The formulas
- * are those of cpu/simd/recurrent_loops.h. TT_D0: f32 or f64. */
+/* The gates of a recurrent layer for one step, and their derivatives: a thread for each number of the state. The
+ * formulas are those of cpu/simd/recurrent_loops.h. TT_D0: f32 or f64. */
 #pragma once
 #include "cuda/device/prelude.cuh"
 #include "cuda/device/recurrent_args.h"

@@ -1,9 +1,10 @@
 /* Reductions: Note [The tree of a reduction] in backend/reduction.h, the variants in reduce_args.h.
  *
- * A block of TT_BLOCK elements is the work of a warp, a lane of the tree is a lane of it (INNER). Where results lie next
- * to each other in memory, and not the elements of one, the tree's lanes are shared out among threads whose neighbours
- * work on neighbouring results (OUTER). What the blocks gave is joined within the thread block as far as it has them,
- * and beyond that by the last thread block (Note [The last thread block] in last_block.c) or a second kernel (JOIN). */
+ * A block of TT_BLOCK elements is the work of a warp, a lane of the tree is a lane of it (INNER). Where results lie
+ * next to each other in memory, and not the elements of one, the tree's lanes are shared out among threads whose
+ * neighbours work on neighbouring results (OUTER). What the blocks gave is joined within the thread block as far as it
+ * has them, and beyond that by the last thread block (Note [The last thread block] in last_block.c) or a second kernel
+ * (JOIN). */
 #pragma once
 #include "cuda/device/last_block.cuh"
 #include "cuda/device/tree.cuh"
@@ -40,8 +41,8 @@ static TT_DEVICE stored_type element(const TT_ARGS &p, const char *base, int64_t
     return *(const stored_type *)(base + place(p.run, i));
 }
 
-/* The thread block's number. With a parameter the elements were read before, and those that were read last may still be in
- * the cache: it counts backwards. */
+/* The thread block's number. With a parameter the elements were read before, and those that were read last may still be
+ * in the cache: it counts backwards. */
 static TT_DEVICE uint32_t turn(const TT_ARGS &p) { return p.param ? gridDim.x - 1 - blockIdx.x : blockIdx.x; }
 
 static TT_DEVICE void put(const TT_ARGS &p, int64_t which, const accumulator &a) {

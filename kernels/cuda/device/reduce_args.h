@@ -15,8 +15,8 @@ enum { TT_RED_FLAT, TT_RED_STEP, TT_RED_DIMS, TT_RED_FAR }; /* one after another
  * blocks that a warp has at a time. OUTER: 4 bits: log of the threads that share a row; 2 bits: log of
  * the columns of each. JOIN: 4 bits: log of the columns of a thread block; 1 bit: it has TT_RED_MANY threads */
 #define TT_RED_MANY 1024
-/* INNER and OUTER: of the thread blocks that share results the last joins their parts, no more than TT_RED_PARTS for each
- * of its threads */
+/* INNER and OUTER: of the thread blocks that share results the last joins their parts, no more than TT_RED_PARTS for
+ * each of its threads */
 #define TT_RED_LAST (1 << 17)
 #define TT_RED_PARTS 8
 

@@ -1,5 +1,5 @@
-/* gelu whose result is stored as a half type. The special function unit's, of float32, has an error that is known; where
- * all that gelu may be within it rounds to one half number, that is the result, and only elsewhere gelu itself is
+/* gelu whose result is stored as a half type. The special function unit's, of float32, has an error that is known;
+ * where all that gelu may be within it rounds to one half number, that is the result, and only elsewhere gelu itself is
  * computed. So the bits are the CPU's. (A fused kernel computes gelu itself.) */
 #pragma once
 #ifdef TT_APPROXIMATE

@@ -252,8 +252,8 @@ template <typename V, typename F> static TT_DEVICE void over_elements(const TT_A
 #endif
 }
 
-/* f(v, e, i) of all elements of the row, joined; f also gets zeros beyond the row's end, which takes less than to branch.
- * With `changes` v.x as f leaves it is there from then on, where it can be. */
+/* f(v, e, i) of all elements of the row, joined; f also gets zeros beyond the row's end, which takes less than to
+ * branch. With `changes` v.x as f leaves it is there from then on, where it can be. */
 template <int which, typename T, bool changes = false, typename J, typename V, typename F>
 static TT_DEVICE T reduced(const TT_ARGS &p, const row &r, V &held, J join, F f) {
 #if TT_FORM == TT_ROW_LONG

@@ -60,8 +60,8 @@ typedef struct {
 
 #define TT_NORM_TWO 2
 #define TT_NORM_COLUMNS 2
-/* The gradient of a normalisation's weight. The variant: TT_NORM_RMS; TT_NORM_TWO: a thread has two neighbouring columns;
- * from bit TT_NORM_COLUMNS on the log of the threads that share a row. */
+/* The gradient of a normalisation's weight. The variant: TT_NORM_RMS; TT_NORM_TWO: a thread has two neighbouring
+ * columns; from bit TT_NORM_COLUMNS on the log of the threads that share a row. */
 typedef struct {
     int64_t rows, n, blocks, tiles;
     char *out, *parts; /* parts: of each block of rows, where there are several */

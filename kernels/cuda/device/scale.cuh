@@ -1,4 +1,5 @@
-/* Many tensors times a number, in place: see foreach_args.h. TT_D0: as stored, TT_D1: computed in, TT_D2: the number. */
+/* Many tensors times a number, in place: see foreach_args.h. TT_D0: as stored, TT_D1: computed in, TT_D2: the
+ * number. */
 #pragma once
 #include "cuda/device/tensors.cuh"
 #include "cuda/device/foreach_args.h"

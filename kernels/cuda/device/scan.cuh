@@ -180,9 +180,10 @@ extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __
 }
 
 #else
-/* Long scans, read and written once: thread blocks take TT_WARPS blocks at a time, in order, publish their totals, and look
- * back at those of blocks before them, of groups of TT_LEVEL blocks, and of groups of those, which the thread block with
- * the last of a group publishes. So a scan of any length waits for three in a row at most, and always joins the same. */
+/* Long scans, read and written once: thread blocks take TT_WARPS blocks at a time, in order, publish their totals, and
+ * look back at those of blocks before them, of groups of TT_LEVEL blocks, and of groups of those, which the thread
+ * block with the last of a group publishes. So a scan of any length waits for three in a row at most, and always joins
+ * the same. */
 struct alignas(16) slot {
     acc_type value;
     int64_t tag; /* 0: not yet; else with TT_INDEXED the place + 1 */

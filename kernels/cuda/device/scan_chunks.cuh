@@ -23,8 +23,8 @@ struct grown {
     growing up_to_lane, all;
 };
 
-/* What comes of `sum`, if it is not a new one, and the numbers of the first lanes, `many` in all, one after the other: the
- * largest up to each lane's, then how much what came before shrinks there, and what is added. */
+/* What comes of `sum`, if it is not a new one, and the numbers of the first lanes, `many` in all, one after the other:
+ * the largest up to each lane's, then how much what came before shrinks there, and what is added. */
 static TT_DEVICE grown add_lanes(growing sum, bool is_new, acc_type x, int many) {
     __shared__ tt_pack<acc_type, 2> steps[TT_WARPS][32];
     const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;

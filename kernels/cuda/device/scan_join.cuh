@@ -54,7 +54,8 @@ static TT_DEVICE accumulator join(const accumulator &a, const accumulator &b) {
     return r;
 }
 
-/* What a chunk of `many` elements gives, without what came before it; the j-th is element(j), the first in place `start`. */
+/* What a chunk of `many` elements gives, without what came before it; the j-th is element(j), the first in place
+ * `start`. */
 template <bool whole, typename F> static TT_DEVICE accumulator total_of(int many, int64_t start, const F &element) {
     accumulator total = first_of(element(0), start);
 #if TT_GOES_ON

@@ -2,7 +2,8 @@
  * element they mean, equal ones in their order, and whoever has the first of a run goes through it. See index.c.
  *
  * TT_OP: of the scalar functions below. TT_D0: the table's dtype; TT_D1: the rows'. The variant: bits 0-2 the logarithm
- * of a thread's elements, 3 of 64-bit arithmetic, 4 keys of 64 bits, 5 rows of one element that have been sorted themselves,
+ * of a thread's elements, 3 of 64-bit arithmetic, 4 keys of 64 bits, 5 rows of one element that have been sorted
+ * themselves,
  * 6 the keys' last digit may have been left unsorted (buckets.cuh). */
 #pragma once
 #define TT_WIDE (TT_VARIANT & 8)

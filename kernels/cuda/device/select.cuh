@@ -1,6 +1,6 @@
-/* The least elements of rows, or one of a rank, without sorting them: the digits of the last key wanted are found from the
- * highest on, by counting those of keys that agree so far; among equal keys, then, the digits of the last place wanted. It
- * ends as soon as all that agree are wanted.
+/* The least elements of rows, or one of a rank, without sorting them: the digits of the last key wanted are found from
+ * the highest on, by counting those of keys that agree so far; among equal keys, then, the digits of the last place
+ * wanted. It ends as soon as all that agree are wanted.
  *
  * TT_OP: of sort_args.h. The variant: bit 0 descending; 1-2 what is done; 3 blocks of 64 threads. */
 #pragma once

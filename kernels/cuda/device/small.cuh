@@ -34,8 +34,8 @@ static TT_DEVICE triangle triangle_of(const T *a, int n, int ld, bool lower, boo
     t.conjugate = trans == 2;
     return t;
 }
-/* A column of b, which is at row * down + column * right, is a team's, and a lane has each row that is one more multiple
- * of their number further. */
+/* A column of b, which is at row * down + column * right, is a team's, and a lane has each row that is one more
+ * multiple of their number further. */
 #define OWN (LANES == WARP ? 4 : 1)
 template <bool lower> static TT_DEVICE void solve_by(const triangle &t, T *b, int cols, int down, int right) {
     for (int first = 0; first < cols; first += TEAMS) {

@@ -2,8 +2,8 @@
 #pragma once
 #include "cuda/device/args.h"
 
-/* sparse: the operator is 0 for a product, whose places come sorted by row (variant 1: keys of 64 bits), 1 for the values in
- * places of a product */
+/* sparse: the operator is 0 for a product, whose places come sorted by row (variant 1: keys of 64 bits), 1 for the
+ * values in places of a product */
 #define TT_SPARSE_LANES 8 /* partial sums of a value */
 typedef struct {
     const void *keys; /* the places' rows, sorted, and the places' numbers */

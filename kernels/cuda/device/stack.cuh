@@ -1,6 +1,7 @@
 /* What decompositions do to matrices beside the library's work: see stack_args.h. The variant: which of it.
  *
- * Blocks in x share out the elements of a matrix, those in y the matrices; where a matrix is one block's, x has them. */
+ * Blocks in x share out the elements of a matrix, those in y the matrices; where a matrix is one block's, x has
+ * them. */
 #pragma once
 #include "cuda/device/number.cuh"
 #include "cuda/device/stack_args.h"

@@ -44,8 +44,8 @@ typedef struct {
     int64_t batch[TT_CUDA_DIMS], a_strides[TT_CUDA_DIMS]; /* which a belongs to a problem, as in tt_stack */
 } tt_ldl_args;
 
-/* small: matrices that a thread block has in shared memory. Variant: the task, and TT_SMALL_LANES times the logarithm of how
- * many threads share a column */
+/* small: matrices that a thread block has in shared memory. Variant: the task, and TT_SMALL_LANES times the logarithm
+ * of how many threads share a column */
 #define TT_SMALL_LANES 16
 #define TT_SMALL_CHOLESKY 0 /* b: the factor of b, option 1: the upper one */
 #define TT_SMALL_CHOLESKY_INVERSE 1 /* b: the inverse of the matrix that has the factor b */

@@ -1,6 +1,6 @@
 /* Factors and systems of square matrices of at most 32 rows: a team of lanes has a matrix, a lane a row of it, in
- * registers. The variant as in small.cuh, whose steps are the same, and so the bits; on an H200, 4096 matrices of 16 x 16:
- * see TT_TINY_... in stack_args.h. */
+ * registers. The variant as in small.cuh, whose steps are the same, and so the bits; on an H200, 4096 matrices of 16 x
+ * 16: see TT_TINY_... in stack_args.h. */
 #pragma once
 #include "cuda/device/warps.cuh"
 #define TT_ARGS tt_small_args
@@ -32,8 +32,8 @@ static TT_DEVICE int cholesky(T *row, int n) {
     return failed;
 }
 
-/* P L U; 0, or the number of the first pivot that is zero. Rows stay in their lanes: *place is where the exchanges bring
- * this lane's. */
+/* P L U; 0, or the number of the first pivot that is zero. Rows stay in their lanes: *place is where the exchanges
+ * bring this lane's. */
 static TT_DEVICE int lu(T *row, int n, int *place, int *pivots, bool in_order, bool writes) {
     int failed = 0;
     *place = LANE;

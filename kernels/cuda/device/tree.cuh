@@ -1,6 +1,6 @@
-/* The parts of the tree of a reduction, for the kernels that build it: Note [The tree of a reduction] in backend/reduction.h.
- * TT_NAME: the reducer; TT_D0: the elements as stored, TT_D1: as read, TT_D2: accumulators, TT_D3: results; of the variant
- * only what reduce_args.h says of TT_RED_INDEXED and TT_RED_THEN. */
+/* The parts of the tree of a reduction, for the kernels that build it: Note [The tree of a reduction] in
+ * backend/reduction.h. TT_NAME: the reducer; TT_D0: the elements as stored, TT_D1: as read, TT_D2: accumulators, TT_D3:
+ * results; of the variant only what reduce_args.h says of TT_RED_INDEXED and TT_RED_THEN. */
 #pragma once
 #include "cuda/device/prelude.cuh"
 #include "cuda/device/reduce_args.h"
@@ -36,7 +36,8 @@ static TT_DEVICE acc_type contributed(stored_type x, acc_type param) {
     return (acc_type)TT_JOIN2(TT_MAP_, TT_NAME)(TT_D1, v, param);
 }
 
-/* Of a lane while its elements come in their order: instead of the place the number of elements before it in the lane. */
+/* Of a lane while its elements come in their order: instead of the place the number of elements before it in the
+ * lane. */
 struct near {
     acc_type value;
 #if TT_INDEXED
@@ -141,8 +142,8 @@ static TT_DEVICE accumulator joined_few(const char *parts, const int64_t *index,
 }
 
 /* ... `per` of them, a power of 2, as far as `end`: those of a thread. All lanes go through the loop as often, whatever
- * their ends are: where some left it before the others, ptxas (of CUDA 13.0, for sm_90) had them not wait for these, and
- * the warp met the next barrier twice. */
+ * their ends are: where some left it before the others, ptxas (of CUDA 13.0, for sm_90) had them not wait for these,
+ * and the warp met the next barrier twice. */
 static TT_DEVICE accumulator joined_parts(const char *parts, const int64_t *index, int64_t from, int64_t step,
                                           int64_t begin, int64_t per, int64_t end) {
     const int64_t last = begin + per < end ? begin + per : end;
@@ -152,8 +153,8 @@ static TT_DEVICE accumulator joined_parts(const char *parts, const int64_t *inde
     return tree.all();
 }
 
-/* The tree over the threads of a block, of which those of a column are `columns` apart: the first of them gets it. Within
- * a warp it needs no memory. */
+/* The tree over the threads of a block, of which those of a column are `columns` apart: the first of them gets it.
+ * Within a warp it needs no memory. */
 template <int columns, int threads> static TT_DEVICE accumulator joined_threads(accumulator a) {
     __shared__ accumulator shared[threads];
 #pragma unroll
@@ -174,8 +175,8 @@ template <int n> static TT_DEVICE accumulator joined_neighbours(accumulator a) {
     return a;
 }
 
-/* The tree over `count` successive parts, at most TT_PARTS for each thread of the block: thread 0 gets it. Not inlined, or
- * the rest of the kernel would have more registers. */
+/* The tree over `count` successive parts, at most TT_PARTS for each thread of the block: thread 0 gets it. Not inlined,
+ * or the rest of the kernel would have more registers. */
 static __device__ __noinline__ accumulator joined_by_block(const char *parts, const int64_t *index, int64_t from,
                                                            int count) {
     constexpr int warps = TT_CUDA_THREADS / 32;

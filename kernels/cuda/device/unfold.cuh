@@ -1,5 +1,5 @@
-/* Blocks of images as columns, and (TT_OP 1) back, as kernels/cpu/unfold.c does it. TT_D0: the dtype of elements, TT_D1:
- * that computed in. */
+/* Blocks of images as columns, and (TT_OP 1) back, as kernels/cpu/unfold.c does it. TT_D0: the dtype of elements,
+ * TT_D1: that computed in. */
 #pragma once
 #include "cuda/device/prelude.cuh"
 #include "cuda/device/windows_args.h"

@@ -1,13 +1,13 @@
-/* Hopper's matrix unit (PTX ISA, "Asynchronous warpgroup level matrix instructions"): a group of four warps multiplies 64
- * rows at a time, in the background, by blocks that the unit reads from shared memory; and what it is fed by: copies in
- * the background, and barriers in shared memory, on which some warps tell others.
+/* Hopper's matrix unit (PTX ISA, "Asynchronous warpgroup level matrix instructions"): a group of four warps multiplies
+ * 64 rows at a time, in the background, by blocks that the unit reads from shared memory; and what it is fed by: copies
+ * in the background, and barriers in shared memory, on which some warps tell others.
  *
  * A tile in shared memory has rows of 64 half numbers. Pack c of row r lies in place c ^ (r & 7) of the row's eight: so
- * the packs of a column, as those of a row, lie in different banks ("128-byte swizzle"). It starts at a multiple of 1024
- * bytes.
+ * the packs of a column, as those of a row, lie in different banks ("128-byte swizzle"). It starts at a multiple of
+ * 1024 bytes.
  *
- * Of the 64 rows warp w of the group has those from 16 w on, and of a block with 64 columns lane l has in c[4 j + 2 i + h]
- * row l / 4 + 8 i and column 8 j + 2 (l % 4) + h. That is also the layout of a left operand. */
+ * Of the 64 rows warp w of the group has those from 16 w on, and of a block with 64 columns lane l has in c[4 j + 2 i +
+ * h] row l / 4 + 8 i and column 8 j + 2 (l % 4) + h. That is also the layout of a left operand. */
 #pragma once
 #define TT_GROUP_THREADS 128
 #define TT_TILE_ROW 128 /* bytes */
@@ -35,7 +35,8 @@ static TT_DEVICE void copy_pack(address to, const void *from, bool there) {
 static TT_DEVICE void copy_pair(address to, const void *from, bool there) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(to), "l"(from), "r"(there ? 8 : 0) : "memory");
 }
-/* A thread's copies since the last commit are a group; all groups but the last n are to be done, and seen by the unit. */
+/* A thread's copies since the last commit are a group; all groups but the last n are to be done, and seen by the
+ * unit. */
 static TT_DEVICE void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int n> static TT_DEVICE void await_copies() {
     asm volatile("cp.async.wait_group %0;\nfence.proxy.async.shared::cta;" ::"n"(n) : "memory");
@@ -49,7 +50,8 @@ static TT_DEVICE float4 loaded_pack(address from) {
     return x;
 }
 
-/* A barrier has 8 bytes. A phase ends with the n-th arrival; await() is passed when one of this parity has, the first is 0. */
+/* A barrier has 8 bytes. A phase ends with the n-th arrival; await() is passed when one of this parity has, the first
+ * is 0. */
 static TT_DEVICE void init_barrier(address b, int n) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(b), "r"(n) : "memory");
 }
@@ -63,8 +65,8 @@ static TT_DEVICE void await(address b, int parity) {
                  : "memory");
 }
 
-/* Between them the unit's registers, those of sums and left operands, may not be touched; await_products<n>() leaves the
- * last n groups of products in the background. hold(): the compiler is to think that they change here. */
+/* Between them the unit's registers, those of sums and left operands, may not be touched; await_products<n>() leaves
+ * the last n groups of products in the background. hold(): the compiler is to think that they change here. */
 static TT_DEVICE void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 static TT_DEVICE void commit_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 template <int n> static TT_DEVICE void await_products() {
@@ -84,8 +86,8 @@ template <int n> static TT_DEVICE void hold(fragment (&x)[n]) {
 #define TT_EIGHT(c, i)                                                                                                 \
     "+f"(c[i]), "+f"(c[i + 1]), "+f"(c[i + 2]), "+f"(c[i + 3]), "+f"(c[i + 4]), "+f"(c[i + 5]), "+f"(c[i + 6]),        \
         "+f"(c[i + 7])
-/* c = a b, or with `add` c += a b: a has 16 columns. `by_row`: b has in row n, column 16 k + d of the tile the number for
- * column n of c and column d of a; else it has it in row 16 k + d, column n. */
+/* c = a b, or with `add` c += a b: a has 16 columns. `by_row`: b has in row n, column 16 k + d of the tile the number
+ * for column n of c and column d of a; else it has it in row 16 k + d, column n. */
 template <bool by_row>
 static TT_DEVICE void multiply(float (&c)[32], const fragment &a, address tile, int k, bool add) {
     /* of the tile: its address, and 1024 bytes to the next 8 rows, both in packs; the swizzle */

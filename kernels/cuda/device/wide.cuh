@@ -1,6 +1,6 @@
-/* Blocks whose elements lie together, many of a warp's at a time, for reduce.cuh. A thread has TT_WIDE neighbouring lanes of
- * the tree, so that one load gives an element to each of them, and a warp as many blocks. Where the order does not matter
- * to the bits a warp reads what lies together instead. */
+/* Blocks whose elements lie together, many of a warp's at a time, for reduce.cuh. A thread has TT_WIDE neighbouring
+ * lanes of the tree, so that one load gives an element to each of them, and a warp as many blocks. Where the order does
+ * not matter to the bits a warp reads what lies together instead. */
 #pragma once
 
 #define TT_WIDE (1 << TT_LOG_WIDE)
@@ -12,8 +12,8 @@
 /* at least so many thread blocks on a processor */
 #define TT_RESIDENT (TT_INDEXED || sizeof(acc_type) > 4 || sizeof(stored_type) == 1 ? 3 : 4)
 
-/* What a thread reads at once. Elements of less than 4 bytes stay together until they are used, or a register would hold
- * one. */
+/* What a thread reads at once. Elements of less than 4 bytes stay together until they are used, or a register would
+ * hold one. */
 template <bool narrow> struct kept_as {
     typedef stored_type unit;
     static TT_DEVICE stored_type element(const unit *x, int j) { return x[j]; }

@@ -27,8 +27,8 @@ typedef struct {
     tt_divider by_step[3]; /* by the stride; adaptive: by `out` */
 } tt_pool_args;
 
-/* unfold: a thread to an element of the columns; fold (the operator is 1): of the image, the sum over the taps in order.
- * The variant: 64-bit arithmetic (TT_POOL_WIDE). */
+/* unfold: a thread to an element of the columns; fold (the operator is 1): of the image, the sum over the taps in
+ * order. The variant: 64-bit arithmetic (TT_POOL_WIDE). */
 typedef struct {
     char *image, *columns;
     int64_t numel; /* of what is computed */

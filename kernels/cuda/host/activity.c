@@ -1,7 +1,7 @@
 /* Buffers for the records of CUPTI, the library that tells what a device did and when. CUPTI asks for buffers and gives
- * them back filled from threads of its own and from within launches, with locks of its own held. Python's interpreter must
- * not be waited for there: a thread that holds it may be waiting for one of those locks. So these callbacks are C, and
- * Python (tinytorch/profiler/cupti.py) takes the filled buffers later. */
+ * them back filled from threads of its own and from within launches, with locks of its own held. Python's interpreter
+ * must not be waited for there: a thread that holds it may be waiting for one of those locks. So these callbacks are C,
+ * and Python (tinytorch/profiler/cupti.py) takes the filled buffers later. */
 #include "cuda/host/cuda.h"
 #include "core/fork.h"
 #include <stdlib.h>

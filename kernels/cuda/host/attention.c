@@ -1,5 +1,6 @@
-/* Attention on a device: of half types by cuDNN (tinytorch/backends/cuda/attention.py), where it has a kernel for it, else
- * in tiles of ours: Note [Attention's tiles] in cuda/device/attention_tile.cuh, and cuda/device/attention_wgmma.cuh. */
+/* Attention on a device: of half types by cuDNN (tinytorch/backends/cuda/attention.py), where it has a kernel for it,
+ * else in tiles of ours: Note [Attention's tiles] in cuda/device/attention_tile.cuh, and
+ * cuda/device/attention_wgmma.cuh. */
 #include "backend/plain.h"
 #include "cuda/device/attention_args.h"
 #include "cuda/host/cuda.h"

@@ -1,5 +1,5 @@
-/* Normalisation of channels on a device. Sums are the reductions' or have their tree, so that results have the bits of the
- * CPU's, which makes them of elementwise operators and reductions. */
+/* Normalisation of channels on a device. Sums are the reductions' or have their tree, so that results have the bits of
+ * the CPU's, which makes them of elementwise operators and reductions. */
 #include "backend/plain.h"
 #include "cuda/device/batch_norm_args.h"
 #include "cuda/host/cuda.h"

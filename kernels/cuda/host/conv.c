@@ -164,8 +164,8 @@ static bool by_product(const tt_conv_work *w) {
     return ok;
 }
 
-/* Is it one product of matrices of a half type: one tap that meets each place, channels next to each other? The library has
- * the same kernels for it, and takes five times as long to be asked. */
+/* Is it one product of matrices of a half type: one tap that meets each place, channels next to each other? The library
+ * has the same kernels for it, and takes five times as long to be asked. */
 static bool is_one_product(const tt_conv_work *w) {
     if (!tt_is_half(w->computed->dtype) || w->groups != 1 || !lies(w->input, true) || !lies(w->weight, true) ||
         !lies(w->result, true))

@@ -10,9 +10,9 @@
 #include "cuda/host/cuda.h"
 #include <string.h>
 
-/* The variant: bits 0-2 the logarithm of a thread's elements at a time, 3 strided, 4 of 64-bit indices, from 5 on two bits
- * for each input: how it is given, 11 integers are divided by elements that only the kernel sees, 12 a thread takes two
- * vectors, from 13 on two bits: log of how many it takes in their stead, as they had to be shorter. */
+/* The variant: bits 0-2 the logarithm of a thread's elements at a time, 3 strided, 4 of 64-bit indices, from 5 on two
+ * bits for each input: how it is given, 11 integers are divided by elements that only the kernel sees, 12 a thread
+ * takes two vectors, from 13 on two bits: log of how many it takes in their stead, as they had to be shorter. */
 enum { MANY, ONE, VALUE };
 #define STRIDED 8
 #define WIDE 16
@@ -20,8 +20,8 @@ enum { MANY, ONE, VALUE };
 #define TWICE 4096
 #define SHORTER 13
 
-/* A thread that computes for long gains by what two vectors share, if they leave it enough registers. With the functions
- * of the special units one vector was the faster. */
+/* A thread that computes for long gains by what two vectors share, if they leave it enough registers. With the
+ * functions of the special units one vector was the faster. */
 #define HEAVY 32
 int tt_cuda_approximate;
 int tt_cuda_vectors(int weight, int operands, int largest) {
@@ -61,8 +61,8 @@ static bool launch_flat(int64_t key, int variant, int weight, const tt_iter *it,
     return TT_LAUNCH(key | (int64_t)variant << 36, (it->numel + tile - 1) / tile, 1, TT_FLAT_THREADS, 0, p);
 }
 
-/* Log of the elements in the innermost dimension that a thread takes at once. Of several, inputs with one for them all are
- * then given so. */
+/* Log of the elements in the innermost dimension that a thread takes at once. Of several, inputs with one for them all
+ * are then given so. */
 static int log_within(const tt_iter *it, int *given) {
     int inner = it->ndim - 1, log = 4;
     bool one[3] = {false, false, false};

@@ -7,8 +7,8 @@
 
 extern int tt_cuda_transform(int, int, tt_transform *, void *, void *);
 
-/* Does one step, and not that of an expanded dimension, lead from each row along `dim` to the next? The library also wants
- * memory that is aligned for a complex number. */
+/* Does one step, and not that of an expanded dimension, lead from each row along `dim` to the next? The library also
+ * wants memory that is aligned for a complex number. */
 static bool one_step(const tt_array *a, int dim, int64_t *step) {
     int64_t count = 1;
     *step = 0;

@@ -1,9 +1,9 @@
-/* Fused mode's kernels on a device: launched where Python has compiled them, bridged until then. One of a single operator
- * is that operator's eager kernel from the start.
+/* Fused mode's kernels on a device: launched where Python has compiled them, bridged until then. One of a single
+ * operator is that operator's eager kernel from the start.
  *
- * Bridging runs a kernel's instructions one by one, each as the eager kernel of its operator over the whole space, so the
- * first runs of a program wait for no compiler. Values that the interpreter would keep in a block are temporaries here,
- * each freed after its last use (the stream's order makes that safe). */
+ * Bridging runs a kernel's instructions one by one, each as the eager kernel of its operator over the whole space, so
+ * the first runs of a program wait for no compiler. Values that the interpreter would keep in a block are temporaries
+ * here, each freed after its last use (the stream's order makes that safe). */
 #include "backend/now.h"
 #include "backend/operators.h"
 #include "cuda/device/reduce_args.h"

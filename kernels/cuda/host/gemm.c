@@ -1,4 +1,5 @@
-/* Products of matrices on a device: floating ones by cuBLASLt (tinytorch/backends/cuda/cublas.py), integers by a kernel. */
+/* Products of matrices on a device: floating ones by cuBLASLt (tinytorch/backends/cuda/cublas.py), integers by a
+ * kernel. */
 #include "backend/now.h"
 #include "backend/operators.h"
 #include "cuda/host/cuda.h"

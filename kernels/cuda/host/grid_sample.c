@@ -1,5 +1,5 @@
-/* Images sampled at places of a grid, on a device. The gradient of the images is a sum for each element over the places that
- * take it: which those are is found by sorting, so that the sum has one order. */
+/* Images sampled at places of a grid, on a device. The gradient of the images is a sum for each element over the places
+ * that take it: which those are is found by sorting, so that the sum has one order. */
 #include "backend/now.h"
 #include "backend/plain.h"
 #include "cuda/device/grid_sample_args.h"

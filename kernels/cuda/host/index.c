@@ -1,8 +1,8 @@
 /* Reading and writing by index tensors on a device: what gather.c of the CPU plans, done by kernels.
  *
  * Offsets are not stored: each kernel computes them from the index tensors (positions.cuh), reporting what is out of
- * range (Note [Faults]). Reads, and writes that cannot meet, move elements of up to 16 bytes. Where several positions may
- * mean one element:
+ * range (Note [Faults]). Reads, and writes that cannot meet, move elements of up to 16 bytes. Where several positions
+ * may mean one element:
  *  - a write that replaces first lets each position claim its element, the last in the order of the index staying; then
  *    only those that stayed write.
  *  - an update sorts the positions by element, stably, and goes through those of each element in order (segments.cuh).
@@ -123,8 +123,8 @@ static bool set_positions(tt_positions *p, span *s, const tt_index_where *w, tt_
     return true;
 }
 
-/* The logarithm of how many elements can move together: up to 16 bytes, where everything is a multiple of that. `given`:
- * the bytes of an element of the rows. */
+/* The logarithm of how many elements can move together: up to 16 bytes, where everything is a multiple of that.
+ * `given`: the bytes of an element of the rows. */
 static int growth(const tt_moves *j, const span *s, int item, int given) {
     int log = 0, largest = item > given ? item : given;
     if (!j->post || j->post_strides[j->post - 1] != item || !j->row_step) return 0;

@@ -43,11 +43,11 @@ const char *tt_operator_name(int family, int op) {
 /* Note [Launching again]
  * A step launches what the step before launched, with other arguments. To tell Python of a launch takes longer than the
  * launch: so each thread keeps its launches, each with memory for its arguments, and Python keeps what it made of them
- * (function, grid, that memory as a buffer, stream) under the launch's number. The next time it is told the number; or, where
- * it has told the driver's handles, C launches the kernel itself.
- * A thread's launches are in a table with one place for each hash; tables go from threads that end to others. While Python
- * is told of one, it may run other code that launches (a finalizer): that leaves the table alone, since memory for
- * arguments is in use. */
+ * (function, grid, that memory as a buffer, stream) under the launch's number. The next time it is told the number; or,
+ * where it has told the driver's handles, C launches the kernel itself.
+ * A thread's launches are in a table with one place for each hash; tables go from threads that end to others. While
+ * Python is told of one, it may run other code that launches (a finalizer): that leaves the table alone, since memory
+ * for arguments is in use. */
 enum { LOG_PLACES = 12, PLACES = 1 << LOG_PLACES }; /* a step of ResNet-50 has five hundred different launches */
 #define KEPT_BYTES 1024 /* of arguments; longer ones are rare */
 
@@ -172,8 +172,8 @@ bool tt_device_write(void *to, const void *from, int64_t nbytes) {
     return copy(TT_COPY_TO_DEVICE, to, from, nbytes, TT_TAKEN);
 }
 
-/* Of memory that others made we do not know what it is. A graph would read the CPU's memory whenever it runs: only what is
- * page-locked may be left to it. */
+/* Of memory that others made we do not know what it is. A graph would read the CPU's memory whenever it runs: only what
+ * is page-locked may be left to it. */
 bool tt_upload(void *to, const tt_array *from) {
     bool foreign = from->storage->size_class == -1, pinned = tt_is_pinned((tt_array *)from);
     int wait = pinned && non_blocking ? TT_LEFT : foreign || tt_is_capturing() ? TT_WAIT : TT_TAKEN;

@@ -14,8 +14,8 @@
  *
  * The setting "approximate" changes the scalar functions of all kernels (approximate.cuh); Python keeps those compiled
  * with it apart. Without it the results of every kernel but matrix products, what NVIDIA's libraries do, attention, and
- * grid_sample's gradients have the bits of the CPU's: the same scalar functions, the same reduction trees (Note [The tree
- * of a reduction]; a block of TT_BLOCK elements is a warp's
+ * grid_sample's gradients have the bits of the CPU's: the same scalar functions, the same reduction trees (Note [The
+ * tree of a reduction]; a block of TT_BLOCK elements is a warp's
  * work, a lane is a thread), the same Philox streams. NaNs are NaNs, but the device does not keep their payloads. */
 #pragma once
 #include "api/cuda.h"

@@ -1,5 +1,5 @@
-/* Updates of many parameters on a device by few launches: parameters of one dtype with the same numbers go together, as many
- * as the arguments have room for. */
+/* Updates of many parameters on a device by few launches: parameters of one dtype with the same numbers go together, as
+ * many as the arguments have room for. */
 #include "cuda/host/cuda.h"
 #include "cuda/device/optim_args.h"
 #include <string.h>

@@ -5,8 +5,8 @@
  * back is free at once for the next tensor of its own stream: what is launched there later also runs later. Where other
  * streams used it too (tt_record_stream), it is free when an event of each of them has come.
  *
- * As in PyTorch, tensors of up to 1 MiB share segments of 2 MiB, larger ones those of 20 MiB; from 10 MiB on a segment is
- * made to measure. The best fitting free block is taken, and what is left of it is a block again; free neighbours
+ * As in PyTorch, tensors of up to 1 MiB share segments of 2 MiB, larger ones those of 20 MiB; from 10 MiB on a segment
+ * is made to measure. The best fitting free block is taken, and what is left of it is a block again; free neighbours
  * within a segment are one block.
  *
  * Page-locked memory of the CPU comes from here too, as that of a device HOST without streams.

@@ -82,7 +82,8 @@ static bool aligned(const tt_reduction *g, const tt_dims *d, int n, int64_t to) 
     return fits;
 }
 
-/* Log of the blocks that a warp has at a time: a load takes their elements 16 bytes at once, so they are to lie together. */
+/* Log of the blocks that a warp has at a time: a load takes their elements 16 bytes at once, so they are to lie
+ * together. */
 static int log_wide(const tt_reduction *g) {
     int k = g->stored == 16  ? 0
             : g->stored == 8 ? 1
@@ -161,7 +162,8 @@ static void add_dims(int *n, int64_t *sizes, int64_t *steps, const tt_dims *from
     }
 }
 
-/* Dimensions that a kernel has no room for: the elements are copied, in the plan's order, which leaves one of each kind. */
+/* Dimensions that a kernel has no room for: the elements are copied, in the plan's order, which leaves one of each
+ * kind. */
 static bool reduce_copy(const tt_reduction *g, int reducer, int acc, int then, double by, const tt_array *param,
                         int dtype, char *out, int64_t *index) {
     int64_t sizes[TT_MAX_NDIM], steps[TT_MAX_NDIM];

@@ -1,5 +1,5 @@
-/* Resampling on a device: one kernel makes the matrix of each dimension, in the memory of a temporary array, another one
- * applies them. */
+/* Resampling on a device: one kernel makes the matrix of each dimension, in the memory of a temporary array, another
+ * one applies them. */
 #include "backend/plain.h"
 #include "cuda/device/resample_args.h"
 #include "cuda/host/cuda.h"

@@ -21,8 +21,8 @@ int tt_cuda_processor(int device, int capability, int64_t shared) {
 int tt_cuda_capability(void) { return processors[tt_device - 1].capability; }
 int64_t tt_cuda_shared_room(void) { return processors[tt_device - 1].shared; }
 
-/* Who has a row of n elements, when a warp's registers hold `inputs` of them; the grid. `again`: is it read several times?
- * Then it waits in shared memory, where it is long and there is room. */
+/* Who has a row of n elements, when a warp's registers hold `inputs` of them; the grid. `again`: is it read several
+ * times? Then it waits in shared memory, where it is long and there is room. */
 typedef struct {
     int variant, threads;
     int64_t blocks, shared;

@@ -1,5 +1,5 @@
-/* Scans on a device. Neighbouring elements: in one pass. Others: in one pass where a scan is one block; else totals, what
- * came before each block, results. */
+/* Scans on a device. Neighbouring elements: in one pass. Others: in one pass where a scan is one block; else totals,
+ * what came before each block, results. */
 #include "backend/now.h"
 #include "backend/plain.h"
 #include "cuda/device/scan_args.h"

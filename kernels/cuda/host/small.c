@@ -1,5 +1,6 @@
 /* Decompositions of small matrices on a device: a kernel that has a matrix in a block's shared memory
- * (cuda/device/small.cuh, jacobi.cuh). Of cuSOLVER's routines most take one matrix, and launch a dozen kernels for it. */
+ * (cuda/device/small.cuh, jacobi.cuh). Of cuSOLVER's routines most take one matrix, and launch a dozen kernels for
+ * it. */
 #include "cuda/host/cuda.h"
 #include "cuda/device/stack_args.h"
 

@@ -43,7 +43,8 @@ static bool by_rows(tt_sort_args *p, int what, int variant, int dtype) {
     return TT_LAUNCH(tt_key(TT_FAMILY_rowsort, what, variant, dtype, 0, 0, 0, 0), p->rows, 1, threads, shared, *p);
 }
 
-/* Sorted keys of all rows together, of which a kernel takes the results; a sort of rows without gaps writes them itself. */
+/* Sorted keys of all rows together, of which a kernel takes the results; a sort of rows without gaps writes them
+ * itself. */
 static bool by_radix(tt_sort_args *p, int what, int variant, int dtype) {
     tt_radix_sort s;
     int item = tt_itemsizes[dtype];
