@@ -117,8 +117,8 @@ void tt_cudnn_functions(void *create, void *set, void *finalize, void *execute, 
 int tt_cudnn_execute(void *handle, void *plan, int n, const int64_t *uids, const int64_t *addresses, int64_t workspace);
 extern int tt_cuda_approximate; /* the setting */
 extern int tt_cuda_caching; /* the setting */
-extern int
-    tt_cuda_small_side; /* the most rows and columns of matrices that our own kernels decompose; others are cuSOLVER's */
+/* the most rows and columns of matrices that our own kernels decompose; others are cuSOLVER's */
+extern int tt_cuda_small_side;
 /* log of the columns that a thread block takes, of `inner` of elements of that size */
 int tt_cuda_columns(int64_t inner, int size, int64_t others);
 int tt_record_stream(tt_array *a, int stream); /* another stream uses `a`, a tensor of the same device */

@@ -8,13 +8,13 @@
  * backend/backend.h. */
 /* clang-format off */
 #define TT_CPU_ENTRIES(X) \
-    X(copy) X(fill) X(read) X(convert) X(elementwise) X(reduce) X(reduce_index) X(reduce_var) \
-    X(reduce_logsumexp) X(softmax) X(norm) X(norm_weight) X(batch_statistics) X(batch_norm) X(batch_norm_sums) X(class_loss) X(class_loss_backward) X(class_targets) \
-    X(scan) X(sort) X(move_indexed) X(nonzero) X(repeat_positions) X(groups) X(distinct) X(search) X(isin) X(extremes) \
-    X(histogram) X(one_hot) X(add_at) X(rearrange) X(zero_triangle) X(random) X(dropout) X(multinomial) X(variates) \
-    X(permutation) X(range) X(update) X(product) X(attention) X(attention_backward) \
-    X(decompose) X(fft) X(pool) X(resample) X(conv) X(unfold) X(recurrent) X(recurrent_backward) \
-    X(sparse_product) X(sparse_dots) X(run_kernels)
+    X(copy) X(fill) X(read) X(convert) X(elementwise) X(reduce) X(reduce_index) X(reduce_var) X(reduce_logsumexp) \
+    X(softmax) X(norm) X(norm_weight) X(batch_statistics) X(batch_norm) X(batch_norm_sums) X(class_loss) \
+    X(class_loss_backward) X(class_targets) X(scan) X(sort) X(move_indexed) X(nonzero) X(repeat_positions) X(groups) \
+    X(distinct) X(search) X(isin) X(extremes) X(histogram) X(one_hot) X(add_at) X(rearrange) X(zero_triangle) \
+    X(random) X(dropout) X(multinomial) X(variates) X(permutation) X(range) X(update) X(product) X(attention) \
+    X(attention_backward) X(decompose) X(fft) X(pool) X(resample) X(conv) X(unfold) X(recurrent) \
+    X(recurrent_backward) X(sparse_product) X(sparse_dots) X(run_kernels)
 /* clang-format on */
 #define TT_DECLARE(entry) TT_ENTRY_TYPE(entry) tt_cpu_##entry;
 TT_CPU_ENTRIES(TT_DECLARE)

@@ -11,7 +11,8 @@
     extern void *const tt_step_table_##isa[];
 /* clang-format off */
 #define TABLES(isa) \
-    {#isa, tt_op_table_##isa, tt_pair_table_##isa, tt_cast_table_##isa, tt_superinstruction_run_##isa, tt_step_table_##isa}
+    {#isa, tt_op_table_##isa, tt_pair_table_##isa, tt_cast_table_##isa, tt_superinstruction_run_##isa, \
+     tt_step_table_##isa}
 /* clang-format on */
 
 DECLARE(baseline)

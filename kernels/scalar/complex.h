@@ -317,7 +317,8 @@ TT_NARROW_1(exp) TT_NARROW_1(exp2) TT_NARROW_1(expm1) TT_NARROW_1(log) TT_NARROW
 TT_NARROW_1(log1p) TT_NARROW_1(sqrt) TT_NARROW_1(rsqrt) TT_NARROW_1(reciprocal) TT_NARROW_1(sin)
 TT_NARROW_1(cos) TT_NARROW_1(tan) TT_NARROW_1(asin) TT_NARROW_1(acos) TT_NARROW_1(atan) TT_NARROW_1(sinh)
 TT_NARROW_1(cosh) TT_NARROW_1(tanh) TT_NARROW_1(asinh) TT_NARROW_1(acosh) TT_NARROW_1(atanh) TT_NARROW_1(sigmoid)
-TT_NARROW_1(silu) TT_NARROW_1(sinc) TT_NARROW_2(div) TT_NARROW_2(pow) TT_NARROW_2(ldexp) TT_NARROW_2(logaddexp) TT_NARROW_2(silu_backward)
+TT_NARROW_1(silu) TT_NARROW_1(sinc) TT_NARROW_2(div) TT_NARROW_2(pow) TT_NARROW_2(ldexp)
+TT_NARROW_2(logaddexp) TT_NARROW_2(silu_backward)
     /* clang-format on */
 
     TT_FN tt_complex64 tt_addcdiv_c64(tt_complex64 a, tt_complex64 b, tt_complex64 c) {

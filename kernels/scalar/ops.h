@@ -99,7 +99,8 @@
     X(isinf, 1, BOOL) X(isfinite, 1, BOOL) X(logical_not, 1, BOOL) X(add, 2, SAME) X(sub, 2, SAME)              \
     X(mul, 2, SAME) X(div, 2, SAME) X(pow, 2, SAME) X(eq, 2, BOOL) X(ne, 2, BOOL) X(logical_and, 2, BOOL)       \
     X(logical_or, 2, BOOL) X(logical_xor, 2, BOOL) X(sigmoid_backward, 2, SAME) X(tanh_backward, 2, SAME)       \
-    X(ldexp, 2, SAME) X(logaddexp, 2, SAME) X(silu_backward, 2, SAME) X(where, 3, SELECT) X(lerp, 3, SAME) X(addcmul, 3, SAME) X(addcdiv, 3, SAME)
+    X(ldexp, 2, SAME) X(logaddexp, 2, SAME) X(silu_backward, 2, SAME) X(where, 3, SELECT) X(lerp, 3, SAME)      \
+    X(addcmul, 3, SAME) X(addcdiv, 3, SAME)
 /* Those that take the unsigned integers wider than a byte, too: X(name, arity, rule). */
 #define TT_WIDE_UNSIGNED_OPS(X)                                                                                 \
     X(eq, 2, BOOL) X(ne, 2, BOOL) X(mul, 2, SAME) X(bitwise_and, 2, SAME) X(bitwise_or, 2, SAME)                \

@@ -114,7 +114,8 @@ extern "C" __global__ void __launch_bounds__(TT_FLAT_THREADS) tt_kernel(const __
 /* What is the same for all elements of a thread. */
 /* clang-format off */
 #define TT_SINGLE(k, T, D, K) \
-    (TT_GIVEN(k) == TT_VALUE ? tt_bits_as<T>(p.value[k - 1]) : (T)TT_CONVERT(D, K, *(const TT_TYPE(D) *)(p.in[k - 1] + at[k])))
+    (TT_GIVEN(k) == TT_VALUE ? tt_bits_as<T>(p.value[k - 1]) \
+                             : (T)TT_CONVERT(D, K, *(const TT_TYPE(D) *)(p.in[k - 1] + at[k])))
 /* clang-format on */
 
 extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {

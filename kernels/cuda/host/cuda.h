@@ -6,13 +6,13 @@
  * backend/backend.h. */
 /* clang-format off */
 #define TT_CUDA_ENTRIES(X) \
-    X(storage) X(elementwise) X(mul_backward) X(reduce) X(reduce_index) X(reduce_var) X(reduce_logsumexp) \
-    X(rows_fit) X(softmax) X(norm) X(norm_weight) X(class_loss) X(class_loss_backward) X(class_targets) X(scan) \
-    X(sort) X(move_indexed) X(nonzero) X(repeat_positions) X(groups) X(distinct) X(search) X(isin) X(extremes) \
-    X(histogram) X(one_hot) X(add_at) X(join) X(rearrange) X(zero_triangle) X(random) X(dropout) X(multinomial) X(variates) \
-    X(permutation) X(range) X(norms) X(scale) X(update) X(product) X(pool) X(resample) X(grid_sample) X(fft) X(conv) X(recurrent) \
-    X(recurrent_backward) X(attention) X(attention_backward) X(batch_statistics) X(batch_norm) X(batch_norm_sums) \
-    X(unfold) X(sparse_product) X(sparse_dots) X(decompose) X(run_kernels)
+    X(storage) X(elementwise) X(mul_backward) X(reduce) X(reduce_index) X(reduce_var) X(reduce_logsumexp) X(rows_fit) \
+    X(softmax) X(norm) X(norm_weight) X(class_loss) X(class_loss_backward) X(class_targets) X(scan) X(sort) \
+    X(move_indexed) X(nonzero) X(repeat_positions) X(groups) X(distinct) X(search) X(isin) X(extremes) X(histogram) \
+    X(one_hot) X(add_at) X(join) X(rearrange) X(zero_triangle) X(random) X(dropout) X(multinomial) X(variates) \
+    X(permutation) X(range) X(norms) X(scale) X(update) X(product) X(pool) X(resample) X(grid_sample) X(fft) X(conv) \
+    X(recurrent) X(recurrent_backward) X(attention) X(attention_backward) X(batch_statistics) X(batch_norm) \
+    X(batch_norm_sums) X(unfold) X(sparse_product) X(sparse_dots) X(decompose) X(run_kernels)
 /* clang-format on */
 #define TT_DECLARE(entry) TT_ENTRY_TYPE(entry) tt_cuda_##entry;
 TT_CUDA_ENTRIES(TT_DECLARE)

@@ -24,14 +24,16 @@
 #include "cuda/device/fault.h"
 
 /* clang-format off */
-#define TT_FAMILIES(X) X(elementwise, 1) X(copy, 0) X(transpose, 0) X(reduce, 2) X(softmax, 0) X(softmax_columns, 0) X(index, 0) \
+#define TT_FAMILIES(X) \
+    X(elementwise, 1) X(copy, 0) X(transpose, 0) X(reduce, 2) X(softmax, 0) X(softmax_columns, 0) X(index, 0) \
     X(segments, 0) X(radix, 0) X(join, 0) X(rearrange, 0) X(triangle, 0) X(matmul_int, 0) X(optim, 3) \
-    X(optim_count, 3) X(random, 4) X(dropout, 0) X(range, 0) X(multinomial, 0) X(variates, 0) X(permutation, 0) X(norm, 0) X(norm_weight, 0) X(statistics, 0) X(class_loss, 0) \
-    X(class_total, 0) X(rowsort, 0) X(sorted, 0) X(select, 0) X(scan, 0) X(compact, 0) X(groups, 0) X(search, 0) \
-    X(counting, 0) X(norms, 2) X(scale, 0) X(mul_backward, 0) X(pool, 0) X(resample_taps, 0) X(resample, 0) \
-    X(conv, 0) X(recurrent, 0) X(attention, 0) X(attention_query, 0) X(attention_key, 0) X(attention_wgmma, 0) X(distinct, 0) \
-    X(unfold, 0) X(batch_norm, 0) X(batch_running, 0) X(batch_sums, 0) X(sparse, 0) X(stack, 0) X(ldl, 0) \
-    X(small, 0) X(tiny, 0) X(jacobi, 0) X(grid_sample, 0) X(fused, 0)
+    X(optim_count, 3) X(random, 4) X(dropout, 0) X(range, 0) X(multinomial, 0) X(variates, 0) X(permutation, 0) \
+    X(norm, 0) X(norm_weight, 0) X(statistics, 0) X(class_loss, 0) X(class_total, 0) X(rowsort, 0) X(sorted, 0) \
+    X(select, 0) X(scan, 0) X(compact, 0) X(groups, 0) X(search, 0) X(counting, 0) X(norms, 2) X(scale, 0) \
+    X(mul_backward, 0) X(pool, 0) X(resample_taps, 0) X(resample, 0) X(conv, 0) X(recurrent, 0) X(attention, 0) \
+    X(attention_query, 0) X(attention_key, 0) X(attention_wgmma, 0) X(distinct, 0) X(unfold, 0) X(batch_norm, 0) \
+    X(batch_running, 0) X(batch_sums, 0) X(sparse, 0) X(stack, 0) X(ldl, 0) X(small, 0) X(tiny, 0) X(jacobi, 0) \
+    X(grid_sample, 0) X(fused, 0)
 /* clang-format on */
 
 #define TT_FAMILY_ENUM(name, kind) TT_FAMILY_##name,
