@@ -62,7 +62,7 @@ class Module(HookMethods, StateMethods):
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         if cls.__getattr__ is not Module.__getattr__ or cls.__getattribute__ is not object.__getattribute__:
-            cls._weights = Module._asked_weights
+            cls._weights = lambda self: (self.weight, self.bias)  # it answers for attributes itself
 
     def _weights(self):
         """``weight`` and ``bias``, for a layer's forward: as attributes they would cost half a microsecond each."""
@@ -73,10 +73,6 @@ class Module(HookMethods, StateMethods):
             if weight is not None:
                 return weight, own["bias"]
         return self.weight, self.bias  # other attributes in their place
-
-    def _asked_weights(self):
-        """``_weights`` of a class that answers for attributes itself."""
-        return self.weight, self.bias
 
     # Attributes.
 

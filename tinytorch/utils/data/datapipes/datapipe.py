@@ -52,6 +52,16 @@ class MapDataPipe(_Steps, Dataset):
     functions: dict = {}
 
 
+def joined(made, kind: type, datapipes: tuple) -> tuple:
+    """The pipes that ``made`` joins: at least one, all of that kind. ValueError or TypeError."""
+    name = type(made).__name__
+    if not datapipes:
+        raise ValueError(f"Expected at least one DataPipe to {name}, but got nothing")
+    if not all(isinstance(pipe, kind) for pipe in datapipes):
+        raise TypeError(f"Expected all inputs of {name} to be `{kind.__name__}`")
+    return datapipes
+
+
 class DataChunk(list):
     """A batch."""
 

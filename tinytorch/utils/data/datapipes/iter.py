@@ -8,7 +8,7 @@ import itertools
 import random
 
 from .._utils.collate import default_collate
-from .datapipe import DataChunk, IterDataPipe, functional_datapipe
+from .datapipe import DataChunk, IterDataPipe, functional_datapipe, joined
 
 __all__ = ["Batcher", "Collator", "Concater", "Filter", "Grouper", "IterableWrapper", "Mapper", "Multiplexer",
            "ShardingFilter", "Shuffler", "UnBatcher", "Zipper"]  # fmt: skip
@@ -195,11 +195,7 @@ class Collator(Mapper):
 
 class _OfSeveral(IterDataPipe):
     def __init__(self, *datapipes):
-        if not datapipes:
-            raise ValueError(f"Expected at least one DataPipe to {type(self).__name__}, but got nothing")
-        if not all(isinstance(pipe, IterDataPipe) for pipe in datapipes):
-            raise TypeError(f"Expected all inputs of {type(self).__name__} to be `IterDataPipe`")
-        self.datapipes = datapipes
+        self.datapipes = joined(self, IterDataPipe, datapipes)
 
 
 @functional_datapipe("concat")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 
-from .datapipe import DataChunk, MapDataPipe, functional_datapipe
+from .datapipe import DataChunk, MapDataPipe, functional_datapipe, joined
 
 __all__ = ["Batcher", "Concater", "Mapper", "SequenceWrapper", "Zipper"]
 
@@ -61,11 +61,7 @@ class Batcher(MapDataPipe):
 
 class _OfSeveral(MapDataPipe):
     def __init__(self, *datapipes):
-        if not datapipes:
-            raise ValueError(f"Expected at least one DataPipe to {type(self).__name__}, but got nothing")
-        if not all(isinstance(pipe, MapDataPipe) for pipe in datapipes):
-            raise TypeError(f"Expected all inputs of {type(self).__name__} to be `MapDataPipe`")
-        self.datapipes = datapipes
+        self.datapipes = joined(self, MapDataPipe, datapipes)
 
 
 @functional_datapipe("concat")
