@@ -53,6 +53,7 @@ PROPERTIES = {
     "grad_fn": "Any",
     "output_nr": "_int",
     "retains_grad": "_bool",
+    "name": "None",
     "_base": "Tensor | None",
     "T": "Tensor",
     "mT": "Tensor",
@@ -66,4 +67,5 @@ ASSIGNABLE = {
     "data": "Tensor",
     "real": "Tensor",
     "imag": "Tensor",
+    "volatile": "_bool",
 }

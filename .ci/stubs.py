@@ -20,6 +20,7 @@ from annotations import ASSIGNABLE, PROPERTIES, RESULTS
 import tinytorch
 from tinytorch import return_types
 from tinytorch.ops.declare import NAMESPACES
+from tinytorch.ops.storage_types import STORAGE_TYPES
 from tinytorch.ops.typed import TYPES
 from tinytorch.ops.declare.kinds import FORMS, PARAMETERS, annotated, keys_of, kind_of
 
@@ -165,10 +166,12 @@ def package() -> str:
     for module, names in re.findall(r"^from (\.[\w.]*) import (\([^)]*\)|[^\n]*)", source, re.M):
         public += again(module, [name for name in re.findall(r"\w+", names) if name in own and name != "fuse"])
     public += again(".", ["distributions", "profiler", "testing"]) + "from .fuse import _Callable\n"
+    public += "from .ops.storage_types import StorageType as _StorageType\n"
     public += "from .ops.typed import TensorType as _TensorType\n"
     public += "\nfuse: _Callable\nfloat = float32\nint = int32\nnewaxis: None\n"
     public += "".join(f"{name}: _float\n" for name in ("e", "inf", "nan", "pi"))
-    public += "".join(f"{name}: _TensorType\n" for name in TYPES) + "__version__: str\n\n"
+    public += "".join(f"{name}: _TensorType\n" for name in TYPES)
+    public += "".join(f"{name}: _StorageType\n" for name in STORAGE_TYPES) + "__version__: str\n\n"
     text = functions("", sorted(NAMESPACES[""]))
     return (
         HEADER.format(what="PyTorch's names.")

@@ -37,7 +37,9 @@ def parse():
     parser = argparse.ArgumentParser(prog="python -m bench", description="Race tinytorch and its peers.")
     parser.add_argument("suite", nargs="?", choices=SUITES, help="without one: list the suites")
     parser.add_argument("--device", choices=["cpu", "cuda"], help="where to train, in the suite train (default: cpu)")
-    parser.add_argument("--only", metavar="TEXT", default="", help="only rows whose name contains TEXT")
+    parser.add_argument(
+        "--only", metavar="TEXT", default="", help="only the row of that name, or the rows whose name contains TEXT"
+    )
     parser.add_argument("--sides", metavar="NAMES", default="", help="only these columns of the table: a,b,c")
     parser.add_argument("--rounds", metavar="N", type=int, help="how often every side has its turn")
     parser.add_argument(
@@ -46,6 +48,7 @@ def parse():
         help="write the figures and their circumstances to FILE, "
         "for a whole suite bench/results/SUITE.json unless given",
     )
+    parser.add_argument("--merge", action="store_true", help="leave the other rows of the --json FILE as they are")
     parser.add_argument("--markdown", metavar="FILE", help="write them to FILE as a table")
     parser.add_argument("--check", action="store_true", help="exit with 1 if a row misses its target")
     options = parser.parse_args()
@@ -53,6 +56,8 @@ def parse():
         parser.error(f"{options.suite} takes no --device")
     if options.suite and not (options.json or options.only or options.sides):
         options.json = str(RESULTS / f"{'_'.join(filter(None, [options.suite, options.device]))}.json")
+    if options.merge and not options.json:
+        parser.error("--merge needs a --json FILE")
     if options.rounds is not None and options.rounds < 1:
         parser.error("--rounds must be at least 1")
     return options
@@ -71,7 +76,7 @@ def start_over_without(*variables):
 def run(options):
     suite = ON_DEVICE[options.suite, options.device] if options.device else SUITES[options.suite]
     sides = wanted_sides(suite, options)
-    rows = [row for row in suite.rows if options.only.lower() in row.name.lower()]
+    rows = wanted_rows(suite, options.only.lower())
     if not rows:
         raise SystemExit(f"no row of {options.suite} has {options.only!r} in its name")
 
@@ -99,10 +104,18 @@ def run(options):
 
 def keep(options, results):
     """Write the results to the files that were asked for."""
+    if options.merge:
+        results = report.merged(options.json, results)
     if options.json:
         report.save(options.json, results)
     if options.markdown:
         markdown.save(options.markdown, results)
+
+
+def wanted_rows(suite, text):
+    """The row of that name, or those with that in their names."""
+    named = [row for row in suite.rows if row.name.lower() == text]
+    return named or [row for row in suite.rows if text in row.name.lower()]
 
 
 def wanted_sides(suite, options):

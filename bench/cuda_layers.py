@@ -10,17 +10,18 @@ import numpy as np
 from .cuda import MILLION
 from .cuda_images import SUITE, normal
 
-# Convolutions and recurrent layers. All sides: float32 is not rounded to TF32, results are the same in every run.
+# Convolutions and recurrent layers. All sides: float32 is not rounded to TF32, results are the same in every run, but
+# in rows that say otherwise.
 
 
-def _settle(torch):
+def _settle(torch, deterministic=True):
     """Products of float32 numbers as they are, the same in every run."""
-    torch.backends.cudnn.allow_tf32, torch.backends.cudnn.deterministic = False, True
+    torch.backends.cudnn.allow_tf32, torch.backends.cudnn.deterministic = False, deterministic
 
 
-def _convolution(side, sizes, dtype="float32", last=False, stride=1, groups=1):
+def _convolution(side, sizes, dtype="float32", last=False, stride=1, groups=1, deterministic=True):
     """Input and weight, for sizes: batch, channels of both sides, taps and places along a side."""
-    _settle(side.torch)
+    _settle(side.torch, deterministic)
     batch, channels, out, taps, places = sizes
     x = side.tensor(normal(batch, channels, places, places), dtype)
     weight = side.tensor(normal(out, channels // groups, taps, taps, seed=1), dtype)
@@ -34,9 +35,9 @@ def _convolved(side, *how, **more):
     return lambda: side.torch.nn.functional.conv2d(x, weight, **how)
 
 
-def _convolved_back(side, which, *how, **more):
+def _convolved_back(side, which, sizes, **more):
     """The gradient of input (0) or weight (1)."""
-    *operands, how = _convolution(side, *how, **more)
+    *operands, how = _convolution(side, sizes, **more)
     operands[which].requires_grad_()
     y = side.torch.nn.functional.conv2d(*operands, **how)
     g = y.detach() * 0.5
@@ -68,6 +69,15 @@ _convolutions("conv2d 3 x 3, bfloat16, channels last", 2e-2, *CONV, **HALF)
 _convolutions("conv2d 1 x 1, 256 to 64, 56 x 56, batch 32", 1e-3, 32, 256, 64, 1, 56)
 _convolutions("conv2d 3 x 3, stride 2, 128 to 128, 56 x 56, batch 32", 1e-3, 32, 128, 128, 3, 56, stride=2)
 _convolutions("conv2d 3 x 3, depthwise, 144 channels, 56 x 56, batch 32", 1e-3, 32, 144, 144, 3, 56, groups=144)
+
+
+for _which, _of in enumerate(("input", "weight")):
+    for _dtype, _tolerance, _more in ("float32", 1e-3, {}), ("bfloat16, channels last", 2e-2, HALF):
+        SUITE.row(
+            f"conv2d 3 x 3, 64 to 64, 56 x 56, batch 32, {_dtype}, gradient of {_of}, not deterministic",
+            target=1.05,
+            tolerance=_tolerance,
+        )(functools.partial(_convolved_back, which=_which, sizes=CONV, deterministic=False, **_more))
 
 
 def _resnet50(name, tolerance, **more):
@@ -114,8 +124,18 @@ def _flash(torch):
 
 
 def _in_any_order(torch):
-    """The last bits may be others in each run: cuDNN derives on all sides."""
+    """The last bits may be others in each run, as PyTorch has it by default: cuDNN derives on all sides."""
     return torch.backends.cudnn.flags(enabled=True, deterministic=False, allow_tf32=False)
+
+
+@contextlib.contextmanager
+def _in_one_order(torch):
+    """The same in every run, on all sides: ours by default."""
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(False)
 
 
 def _attention(side, dtype, causal, backward, how=_as_it_chooses):
@@ -146,9 +166,8 @@ def _attentions(dtype, tolerance, target):
 HEADS = (8, 12, 4096, 64)
 _attentions("float32", 1e-4, 1.05)
 _attentions("bfloat16", 2e-2, 1.1)
-for causal, (name, how) in itertools.product(
-    (False, True), {"PyTorch's flash kernel": _flash, "not deterministic": _in_any_order}.items()
-):
+_HOW = {"PyTorch's flash kernel": _flash, "not deterministic": _in_any_order, "deterministic": _in_one_order}
+for causal, (name, how) in itertools.product((False, True), _HOW.items()):
     SUITE.row(
         f"attention 8 x 12 x 4096 x 64, bfloat16{', causal' * causal}, forward + backward, {name}",
         target=1.1,

@@ -37,7 +37,10 @@ class Eager:
     def __init__(self, device="cuda"):
         self.device = device
         self.torch = importlib.import_module(self.module)
-        self.torch.backends.cuda.matmul.allow_tf32 = False  # an earlier row may have set it
+        # An earlier row may have set these: each library's own defaults.
+        self.torch.backends.cuda.matmul.allow_tf32 = False
+        cudnn = self.torch.backends.cudnn
+        cudnn.allow_tf32, cudnn.deterministic = True, self.module == "tinytorch"
 
     def tensor(self, data, dtype="float32", differentiable=False):
         """NumPy's ``data`` on the device."""

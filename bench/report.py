@@ -182,6 +182,21 @@ def whole(suite_name, facts, outcomes):
     return {"suite": suite_name, **facts, "sides": sides, "rows": [outcome.as_json() for outcome in outcomes]}
 
 
+def merged(path, run):
+    """The run saved at ``path``, if there is one, in which the rows of this one take the places of those of their
+    names, or come last. They bring the circumstances that are not those of the saved run."""
+    if not os.path.exists(path):
+        return run
+    with open(path, encoding="utf-8") as file:
+        saved = json.load(file)
+    own = {name: value for name, value in run.items() if name != "rows" and saved.get(name) != value}
+    rows = {row["row"]: row for row in saved["rows"]}
+    for row in run["rows"]:
+        of = own | row.get("of", {})
+        rows[row["row"]] = row | ({"of": of} if of else {})
+    return saved | {"rows": list(rows.values())}
+
+
 def save(path, run):
     """Write a run to ``path`` as JSON."""
     with open(path, "w", encoding="utf-8") as file:

@@ -48,6 +48,7 @@ CREATION = {
     "linspace of one": lambda m: m.linspace(3, 9, 1),
     "linspace of none": lambda m: m.linspace(3, 9, 0),
     "arange of int32 from fractions": lambda m: m.arange(-0.9, 2.1, 2.0, dtype=m.int32),
+    "arange of int32 by a fraction": lambda m: m.arange(1, 3.0, 1 / 3, dtype=m.int32),
     "arange of uint8 to a fraction": lambda m: m.arange(0, 2.5, 1, dtype=m.uint8),
     "arange of int64 to a fraction": lambda m: m.arange(0, 2.5, 1, dtype=m.int64),
     "linspace of integers": lambda m: m.linspace(4.3, 50, 50, dtype=m.int64),
@@ -392,11 +393,13 @@ def test_other_kinds_of_devices_are_names():
     assert meta != tinytorch.device("cpu") and str(tinytorch.device("mps:0")) == "mps:0"
     for make in (
         lambda: tinytorch.zeros(2, device=meta),
-        lambda: tinytorch.ones(2).to("xpu"),
+        lambda: tinytorch.ones(2).to("mps"),
         lambda: tinytorch.set_default_device(meta),
     ):
-        with pytest.raises(RuntimeError, match="has no (meta|xpu) devices"):
+        with pytest.raises(RuntimeError, match="has no (meta|mps) devices"):
             make()
+    with pytest.raises(AssertionError, match="has no xpu devices"):  # as PyTorch that was built without them
+        tinytorch.ones(2).to("xpu")
     with pytest.raises(RuntimeError, match="mps is not supported"):
         tinytorch.Generator("mps")
 

@@ -15,7 +15,7 @@ COMMON = {"self", "out", "dtype", "layout", "device", "requires_grad", "pin_memo
 REFUSED = {("requires_grad_", "mode"), ("to", "other"), ("new", "cls"), ("new", "other"), ("new", "storage")}
 MISSING = {(name, "out_dtype") for name in ("mm", "bmm", "addmm", "baddbmm")}
 MISSING |= {(f"{kind}dropout", "train") for kind in ("", "alpha_", "feature_alpha_")}
-MISSING |= {("embedding", "sparse"), ("full", "names")}
+MISSING |= {("embedding", "sparse"), ("full", "names"), ("dequantize", "tensors")}
 MISSING |= {("result_type", p) for p in ("other", "scalar", "scalar1", "scalar2", "tensor")}
 MISSING |= {("detach", "input"), ("isin", "element"), ("isin", "test_element"), ("set_num_threads", "num")}
 

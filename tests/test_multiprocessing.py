@@ -60,6 +60,8 @@ def test_both_ends_see_what_the_other_writes(method):
     tasks.put(None)
     process.join(60)
     assert process.exitcode == 0
+    tasks.close()
+    tasks.join_thread()  # a thread that may outlive its queue
 
 
 def give(results):

@@ -185,3 +185,26 @@ def test_sparse_gradients_by_frequency():
     rows = F.embedding(tinytorch.tensor([0, 2]), weight, sparse=True, scale_grad_by_freq=True)
     with pytest.raises(RuntimeError, match="scale_grad_by_freq"):
         rows.sum().backward()
+
+
+def _done_or_refused(call):
+    try:
+        return call()
+    except (RuntimeError, TypeError, OverflowError) as exc:
+        return type(exc), str(exc)
+
+
+@pytest.mark.parametrize("number", [0, 1, -1, 7, 255, 2**31, -(2**62), 2**63 - 1, -(2**63), 2**63, 2**64])
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8", "bool", "float32", "float64", "bfloat16", "complex64"])
+@pytest.mark.parametrize("name", ["add_", "sub_", "mul_", "div_", "pow_", "bitwise_xor_", "eq_"])
+def test_an_integer_in_place(name, dtype, number):
+    """What C is told at once does what a view does, which goes the long way: values, versions, refusals."""
+    x = tinytorch.tensor([0, 1, 3, 100]).to(getattr(tinytorch, dtype))
+    whole, part = x.clone(), x.repeat(2)[4:]
+    version = whole._version
+    quick, slow = (_done_or_refused(lambda t=t: getattr(t, name)(number)) for t in (whole, part))
+    assert str(whole.tolist()) == str(part.tolist())  # NaNs, too
+    if isinstance(slow, tuple):
+        assert quick == slow and whole._version == version
+    else:
+        assert quick is whole and slow is part and whole._version == version + 1

@@ -372,13 +372,13 @@ class WithState(tt.Tensor):
 def test_kinds_of_tensors(weights_only):
     """With what they keep beside their elements."""
     a = WithSlots([1.0, 2.0])
-    a.elem, a.name = tt.ones(2), "a"
+    a.elem, a.label = tt.ones(2), "a"
     b = WithState([3.0])
     b.note = "b"
     with serialization.safe_globals([WithSlots, WithState]):
         for way in (lambda x: again(x, weights_only=weights_only), pickled, copy.copy):
             c, d = [way(x) for x in (a, b)]
-            assert type(c) is WithSlots and (c.elem.tolist(), c.name, hasattr(c, "other")) == ([1.0, 1.0], "a", False)
+            assert type(c) is WithSlots and (c.elem.tolist(), c.label, hasattr(c, "other")) == ([1.0, 1.0], "a", False)
             assert type(d) is WithState and (d.marker, d.note, d.tolist()) == ("foo", "b", [3.0])
     c = copy.deepcopy(a)
     assert type(c) is WithSlots and c.elem.tolist() == [1.0, 1.0] and c.elem is not a.elem

@@ -2,7 +2,9 @@
 
 import copy
 import io
+import os
 import pickle
+import tempfile
 import warnings
 
 import pytest
@@ -38,6 +40,19 @@ e.set_(source=u, storage_offset=1, size=torch.Size([2]), stride=(1,)).tolist(); 
 e.set_(torch.arange(3).storage()); e.set_(u).untyped_storage() is u; e.set_(u, 2, (2,)).data_ptr() == x.data_ptr() + 8
 torch.tensor([], dtype=torch.uint8).set_(torch.UntypedStorage([1, 2, 3])).tolist(); x.is_shared(); repr(u).count("\\n")
 torch.empty(0, dtype=torch.int32).set_(u).shape; copy.copy(u).tolist(); x.share_memory_() is x
+torch.FloatStorage(3).size(); torch.FloatStorage([1, 2.5]).tolist(); torch.ByteStorage.from_buffer(b"abc").tolist()
+type(torch.FloatStorage([1])).__name__; isinstance(s, torch.FloatStorage); isinstance(s, torch.DoubleStorage)
+torch.UntypedStorage.from_buffer(b"abcd", dtype=torch.uint8).tolist(); torch.FloatStorage.from_buffer(b"abcd", "lit")
+torch.HalfStorage.dtype is torch.float16; torch.FloatStorage.from_buffer(b"abcdefgh", "big").tolist()
+s._new_shared(3).tolist()
+torch.ShortStorage.from_buffer(b"abcdefgh", "little", 2, 2).tolist(); torch.FloatStorage.from_buffer(b"abc", "big")
+torch.FloatStorage.from_buffer(b"abcd"); torch.ByteStorage.from_buffer(b"abc", offset=3); s.pickle_storage_type()
+torch.ByteTensor(torch.ByteStorage.from_buffer(b"abc")).tolist(); torch.FloatTensor(torch.ByteStorage(3))
+torch.FloatStorage._new_shared(3).is_shared(); u._new_shared(8).is_shared(); x._typed_storage()._new_shared(2).tolist()
+x.new(s).data_ptr() == x.data_ptr(); x.new(u).tolist()
+x.new(x._typed_storage()._new_shared(6)).resize_(2, 3).is_shared()
+x.new(torch.LongStorage([1])); x.storage_type().__name__; torch.UntypedStorage.from_buffer(b"abcd").tolist()
+torch.FloatStorage(wrap_storage=u).tolist(); torch.FloatStorage(3, 4); e.set_(torch.FloatStorage([3, 1])).tolist()
 x.share_memory_().tolist(); x.share_memory_().is_shared(); torch.UntypedStorage(8).share_memory_().is_shared()
 torch.empty(0).share_memory_().tolist(); u.byteswap(torch.float32)
 """
@@ -116,6 +131,59 @@ def shared_in_place(torch):
         p._version == before, model.share_memory() is model, [t.is_shared() for t in model.parameters()],
         p.requires_grad, p.grad.is_shared(), x.clone().is_shared(),
     )  # fmt: skip
+
+
+@program
+def files_are_mapped(torch):
+    results = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "numbers")
+        with open(path, "wb") as file:
+            file.write(bytes(range(8)))
+        private = torch.from_file(path, size=8, dtype=torch.uint8)
+        private += 1
+        shared = torch.from_file(path, True, 4, dtype=torch.int16)
+        shared[0] = 1000
+        results += [private.tolist(), shared.tolist(), torch.from_file(path, dtype=torch.uint8).shape]
+        longer = torch.from_file(os.path.join(folder, "made"), shared=True, size=3, dtype=torch.float64)
+        longer.fill_(2.5)
+        results += [longer.tolist(), torch.DoubleStorage.from_file(os.path.join(folder, "made"), False, 2).tolist()]
+        results += [torch.UntypedStorage.from_file(path, True, 3).tolist(), os.path.getsize(path)]
+        for name, size in (("numbers", 100), ("absent", 1)):
+            results.append(outcome(lambda name=name, size=size: torch.from_file(os.path.join(folder, name), size=size)))
+    return results
+
+
+@program
+def files_as_memory(torch):
+    """Both ways of mapping, what is written, and what is refused."""
+    from_file = torch.UntypedStorage.from_file
+    with tempfile.TemporaryDirectory() as folder:
+        path, absent = os.path.join(folder, "a"), os.path.join(folder, "b")
+        with open(path, "wb") as f:
+            f.write(bytes(range(16)))
+        own, whole = from_file(path, nbytes=8), from_file(path, False, 16)
+        own[0] = 77
+        with open(path, "rb") as f:
+            told = [own.tolist(), f.read()[0], from_file(path).tolist(), from_file(path, False, 16).nbytes()]
+        told += [torch.asarray(whole[4:8], dtype=torch.uint8).view(torch.float32).tolist(), whole.device.type]
+        x = torch.empty(0, dtype=torch.int16).set_(own, 1, (2,), (1,)).clone()
+        joint = from_file(path, True, 20)
+        joint[1] = 99
+        with open(path, "rb") as f:
+            told += [x.tolist(), list(f.read()), joint.tolist()]
+        made = from_file(absent, shared=True, nbytes=3)
+        made.fill_(5)
+        with open(absent, "rb") as f:
+            told.append(list(f.read()))
+        for call in (
+            lambda: from_file(path, False, 21),
+            lambda: from_file(os.path.join(folder, "c"), False, 1),
+            lambda: from_file(os.path.join(folder, "d", "e"), True, 1),
+            lambda: from_file(path, False, -1),
+        ):
+            told.append(outcome(call))
+        return told
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

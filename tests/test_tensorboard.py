@@ -2,6 +2,7 @@
 
 import importlib
 import pathlib
+import re
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -29,9 +30,10 @@ DTYPES = ["float16", "bfloat16", "float32", "float64", "uint8", "int8", "int16",
 
 
 def events(folder):
-    """All events under a folder, without their times, by file."""
+    """All events under a folder, without their times, by file. Files' names end in how many there were before."""
     found = {}
-    for file in sorted(pathlib.Path(folder).rglob("events.out.*")):
+    files = pathlib.Path(folder).rglob("events.out.*")
+    for file in sorted(files, key=lambda file: re.sub(r"\d+", lambda digits: digits[0].zfill(20), str(file))):
         read = []
         for event in reading.LegacyEventFileLoader(str(file)).Load():
             event.wall_time = 0

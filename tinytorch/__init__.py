@@ -125,19 +125,25 @@ from .dtypes import (
     uint32,
     uint64,
 )
+from .generated_code import keep as _keep
 from .generator import Generator, default_generator
 from .layouts import (
     channels_last,
     channels_last_3d,
     contiguous_format,
+    jagged,
     layout,
     memory_format,
     preserve_format,
     sparse_coo,
+    sparse_bsc,
+    sparse_bsr,
+    sparse_csc,
     sparse_csr,
     strided,
 )
 from .ops.declare import name_methods as _name_methods
+from .ops.storage_types import STORAGE_TYPES as _STORAGE_TYPES
 from .ops.typed import TYPES as _TYPES
 from .ops.typed import set_default_tensor_type, typename
 from .ops.variates import _dirichlet_grad as _dirichlet_grad
@@ -154,7 +160,9 @@ int = int32  # noqa: A001
 newaxis = None
 globals().update(ops.FUNCTIONS)
 globals().update(_TYPES)
+globals().update(_STORAGE_TYPES)
 _name_methods()
+_keep()
 
 __version__ = "0.1.0"
 __all__ = [
@@ -169,15 +177,16 @@ __all__ = [
     "get_default_dtype", "get_deterministic_debug_mode", "get_float32_matmul_precision", "get_num_threads", "half",
     "iinfo", "inf", "inference_mode", "int", "int16", "int32", "int64", "int8", "is_anomaly_check_nan_enabled",
     "is_anomaly_enabled", "is_autocast_cache_enabled", "is_autocast_cpu_enabled", "is_autocast_enabled",
-    "is_deterministic_algorithms_warn_only_enabled", "is_grad_enabled", "is_inference_mode_enabled", "layout",
+    "is_deterministic_algorithms_warn_only_enabled", "is_grad_enabled", "is_inference_mode_enabled", "jagged", "layout",
     "linalg", "load", "long", "memory_format", "multiprocessing", "nan", "newaxis", "nn", "no_grad", "optim",
     "overrides", "pi", "preserve_format", "profiler", "random", "return_types", "save", "serialization",
     "set_autocast_cache_enabled", "set_autocast_cpu_dtype", "set_autocast_cpu_enabled",
     "set_autocast_dtype", "set_autocast_enabled", "set_autocast_gpu_dtype", "set_default_device", "set_default_dtype",
     "set_default_tensor_type", "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_grad_enabled",
-    "set_num_threads", "set_printoptions", "short", "signal", "sparse", "sparse_coo", "sparse_csr", "special",
+    "set_num_threads", "set_printoptions", "short", "signal", "sparse", "sparse_bsc", "sparse_bsr", "sparse_coo",
+    "sparse_csc", "sparse_csr", "special",
     "storage", "strided", "testing", "typename", "uint16", "uint32", "uint64", "uint8",
-    "use_deterministic_algorithms", "utils", *_TYPES,
+    "use_deterministic_algorithms", "utils", *_TYPES, *_STORAGE_TYPES,
     *ops.FUNCTIONS,
 ]  # fmt: skip
 

@@ -1,6 +1,6 @@
 """PyTorch's names. Written by .ci/stubs.py: do not edit."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, overload
 from .types import Device, Number, _bool, _dtype, _float, _int, _layout, _memory_format
 from . import amp as amp
@@ -94,10 +94,14 @@ from .generator import default_generator as default_generator
 from .layouts import channels_last as channels_last
 from .layouts import channels_last_3d as channels_last_3d
 from .layouts import contiguous_format as contiguous_format
+from .layouts import jagged as jagged
 from .layouts import layout as layout
 from .layouts import memory_format as memory_format
 from .layouts import preserve_format as preserve_format
 from .layouts import sparse_coo as sparse_coo
+from .layouts import sparse_bsc as sparse_bsc
+from .layouts import sparse_bsr as sparse_bsr
+from .layouts import sparse_csc as sparse_csc
 from .layouts import sparse_csr as sparse_csr
 from .layouts import strided as strided
 from .ops.typed import set_default_tensor_type as set_default_tensor_type
@@ -112,6 +116,7 @@ from . import distributions as distributions
 from . import profiler as profiler
 from . import testing as testing
 from .fuse import _Callable
+from .ops.storage_types import StorageType as _StorageType
 from .ops.typed import TensorType as _TensorType
 
 fuse: _Callable
@@ -132,98 +137,119 @@ HalfTensor: _TensorType
 BFloat16Tensor: _TensorType
 FloatTensor: _TensorType
 DoubleTensor: _TensorType
+BoolStorage: _StorageType
+ByteStorage: _StorageType
+CharStorage: _StorageType
+ShortStorage: _StorageType
+IntStorage: _StorageType
+LongStorage: _StorageType
+HalfStorage: _StorageType
+BFloat16Storage: _StorageType
+FloatStorage: _StorageType
+DoubleStorage: _StorageType
+ComplexFloatStorage: _StorageType
+ComplexDoubleStorage: _StorageType
 __version__: str
 
 __all__ = [
-    "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "Generator",
-    "HalfTensor", "IntTensor", "LongTensor", "OutOfMemoryError", "ShortTensor", "Size", "Tensor", "TypedStorage",
-    "UntypedStorage", "__version__", "abs", "abs_", "absolute", "absolute_", "acos", "acos_", "acosh", "acosh_",
-    "adaptive_avg_pool1d", "adaptive_max_pool1d", "add", "add_", "addbmm", "addcdiv", "addcmul", "addmm", "addmv",
-    "addmv_", "addr", "adjoint", "affine_grid_generator", "alias_copy", "all", "allclose", "alpha_dropout",
-    "alpha_dropout_", "amax", "amin", "aminmax", "amp", "angle", "any", "arange", "arccos", "arccos_", "arccosh",
-    "arccosh_", "arcsin", "arcsin_", "arcsinh", "arcsinh_", "arctan", "arctan2", "arctan2_", "arctan_", "arctanh",
-    "arctanh_", "are_deterministic_algorithms_enabled", "argmax", "argmin", "argsort", "argwhere", "as_strided",
-    "as_strided_", "as_strided_copy", "as_strided_scatter", "as_tensor", "asarray", "asin", "asin_", "asinh", "asinh_",
-    "atan", "atan2", "atan2_", "atan_", "atanh", "atanh_", "atleast_1d", "atleast_2d", "atleast_3d", "autocast",
-    "autocast_decrement_nesting", "autocast_increment_nesting", "autograd", "avg_pool1d", "baddbmm", "bartlett_window",
-    "batch_norm", "bernoulli", "bfloat16", "bilinear", "binary_cross_entropy_with_logits", "bincount", "binomial",
-    "bitwise_and", "bitwise_and_", "bitwise_left_shift", "bitwise_left_shift_", "bitwise_not", "bitwise_not_",
-    "bitwise_or", "bitwise_or_", "bitwise_right_shift", "bitwise_right_shift_", "bitwise_xor", "bitwise_xor_",
-    "blackman_window", "block_diag", "bmm", "bool", "broadcast_shapes", "broadcast_tensors", "broadcast_to",
-    "bucketize", "can_cast", "cartesian_prod", "cat", "cdist", "cdouble", "ceil", "ceil_", "celu", "celu_", "cfloat",
-    "chain_matmul", "chalf", "channel_shuffle", "channels_last", "channels_last_3d", "cholesky", "cholesky_inverse",
-    "cholesky_solve", "chunk", "clamp", "clamp_", "clamp_max", "clamp_max_", "clamp_min", "clamp_min_",
-    "clear_autocast_cache", "clip", "clip_", "clone", "column_stack", "combinations", "complex", "complex128",
-    "complex32", "complex64", "concat", "concatenate", "config", "conj", "conj_physical", "conj_physical_",
-    "constant_pad_nd", "contiguous_format", "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d",
-    "conv_transpose2d", "conv_transpose3d", "convolution", "copysign", "copysign_", "corrcoef", "cos", "cos_", "cosh",
-    "cosh_", "cosine_embedding_loss", "cosine_similarity", "count_nonzero", "cov", "cpu", "cross", "ctc_loss", "cuda",
-    "cummax", "cummin", "cumprod", "cumsum", "cumulative_trapezoid", "default_generator", "deg2rad", "deg2rad_", "det",
-    "detach", "detach_", "detach_copy", "device", "diag", "diag_embed", "diagflat", "diagonal", "diagonal_copy",
-    "diagonal_scatter", "diff", "digamma", "digamma_", "dist", "distributions", "div", "div_", "divide", "divide_",
-    "dot", "double", "dropout", "dropout_", "dsplit", "dstack", "dtype", "e", "einsum", "embedding",
-    "embedding_renorm_", "empty", "empty_like", "empty_permuted", "empty_strided", "enable_grad", "eq", "eq_", "equal",
-    "erf", "erf_", "erfc", "erfc_", "erfinv", "erfinv_", "exp", "exp2", "exp2_", "exp_", "expand_copy", "expm1",
-    "expm1_", "eye", "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout", "feature_dropout_", "fft",
-    "fill", "fill_", "finfo", "fix", "fix_", "flatten", "flip", "fliplr", "flipud", "float", "float16", "float32",
-    "float64", "float_power", "floor", "floor_", "floor_divide", "floor_divide_", "fmax", "fmin", "fmod", "fmod_",
-    "frac", "frac_", "frexp", "frobenius_norm", "from_dlpack", "from_numpy", "frombuffer", "full", "full_like", "func",
-    "fuse", "gather", "gcd", "gcd_", "ge", "ge_", "geqrf", "ger", "get_autocast_cpu_dtype", "get_autocast_dtype",
-    "get_autocast_gpu_dtype", "get_default_device", "get_default_dtype", "get_deterministic_debug_mode", "get_device",
-    "get_float32_matmul_precision", "get_num_threads", "get_rng_state", "gradient", "greater", "greater_",
-    "greater_equal", "greater_equal_", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d", "group_norm", "gru",
-    "gru_cell", "gt", "gt_", "half", "hamming_window", "hann_window", "hardshrink", "hash_tensor", "heaviside",
-    "hinge_embedding_loss", "histc", "histogram", "histogramdd", "hsplit", "hstack", "hypot", "hypot_", "i0", "i0_",
-    "igamma", "igamma_", "igammac", "igammac_", "iinfo", "imag", "index_add", "index_add_", "index_copy", "index_copy_",
-    "index_fill", "index_fill_", "index_put", "index_put_", "index_reduce", "index_reduce_", "index_select", "inf",
-    "inference_mode", "initial_seed", "inner", "instance_norm", "int", "int16", "int32", "int64", "int8", "inverse",
-    "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_autocast_cache_enabled", "is_autocast_cpu_enabled",
-    "is_autocast_enabled", "is_complex", "is_conj", "is_deterministic_algorithms_warn_only_enabled",
-    "is_floating_point", "is_grad_enabled", "is_inference", "is_inference_mode_enabled", "is_neg", "is_nonzero",
-    "is_same_size", "is_signed", "is_storage", "is_tensor", "isclose", "isfinite", "isin", "isinf", "isnan", "isneginf",
-    "isposinf", "isreal", "istft", "kaiser_window", "kl_div", "kron", "kthvalue", "layer_norm", "layout", "lcm", "lcm_",
-    "ldexp", "ldexp_", "le", "le_", "lerp", "less", "less_", "less_equal", "less_equal_", "lgamma", "lgamma_", "linalg",
-    "linspace", "load", "log", "log10", "log10_", "log1p", "log1p_", "log2", "log2_", "log_", "log_softmax",
+    "BFloat16Storage", "BFloat16Tensor", "BoolStorage", "BoolTensor", "ByteStorage", "ByteTensor", "CharStorage",
+    "CharTensor", "ComplexDoubleStorage", "ComplexFloatStorage", "DoubleStorage", "DoubleTensor", "FloatStorage",
+    "FloatTensor", "Generator", "HalfStorage", "HalfTensor", "IntStorage", "IntTensor", "LongStorage", "LongTensor",
+    "OutOfMemoryError", "ShortStorage", "ShortTensor", "Size", "Tensor", "TypedStorage", "UntypedStorage",
+    "__version__", "_addmm_activation", "_is_all_true", "_is_any_true", "abs", "abs_", "absolute", "absolute_", "acos",
+    "acos_", "acosh", "acosh_", "adaptive_avg_pool1d", "adaptive_max_pool1d", "add", "add_", "addbmm", "addcdiv",
+    "addcmul", "addmm", "addmv", "addmv_", "addr", "adjoint", "affine_grid_generator", "alias_copy", "all", "allclose",
+    "alpha_dropout", "alpha_dropout_", "amax", "amin", "aminmax", "amp", "angle", "any", "arange", "arccos", "arccos_",
+    "arccosh", "arccosh_", "arcsin", "arcsin_", "arcsinh", "arcsinh_", "arctan", "arctan2", "arctan2_", "arctan_",
+    "arctanh", "arctanh_", "are_deterministic_algorithms_enabled", "argmax", "argmin", "argsort", "argwhere",
+    "as_strided", "as_strided_", "as_strided_copy", "as_strided_scatter", "as_tensor", "asarray", "asin", "asin_",
+    "asinh", "asinh_", "atan", "atan2", "atan2_", "atan_", "atanh", "atanh_", "atleast_1d", "atleast_2d", "atleast_3d",
+    "autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "autograd", "avg_pool1d", "baddbmm",
+    "bartlett_window", "batch_norm", "bernoulli", "bfloat16", "bilinear", "binary_cross_entropy_with_logits",
+    "bincount", "binomial", "bitwise_and", "bitwise_and_", "bitwise_left_shift", "bitwise_left_shift_", "bitwise_not",
+    "bitwise_not_", "bitwise_or", "bitwise_or_", "bitwise_right_shift", "bitwise_right_shift_", "bitwise_xor",
+    "bitwise_xor_", "blackman_window", "block_diag", "bmm", "bool", "broadcast_shapes", "broadcast_tensors",
+    "broadcast_to", "bucketize", "can_cast", "cartesian_prod", "cat", "cdist", "cdouble", "ceil", "ceil_", "celu",
+    "celu_", "cfloat", "chain_matmul", "chalf", "channel_shuffle", "channels_last", "channels_last_3d", "cholesky",
+    "cholesky_inverse", "cholesky_solve", "chunk", "clamp", "clamp_", "clamp_max", "clamp_max_", "clamp_min",
+    "clamp_min_", "clear_autocast_cache", "clip", "clip_", "clone", "column_stack", "combinations", "complex",
+    "complex128", "complex32", "complex64", "concat", "concatenate", "config", "conj", "conj_physical",
+    "conj_physical_", "constant_pad_nd", "contiguous_format", "conv1d", "conv2d", "conv3d", "conv_tbc",
+    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution", "copysign", "copysign_", "corrcoef",
+    "cos", "cos_", "cosh", "cosh_", "cosine_embedding_loss", "cosine_similarity", "count_nonzero", "cov", "cpu",
+    "cross", "ctc_loss", "cuda", "cummax", "cummin", "cumprod", "cumsum", "cumulative_trapezoid", "default_generator",
+    "deg2rad", "deg2rad_", "dequantize", "det", "detach", "detach_", "detach_copy", "device", "diag", "diag_embed",
+    "diagflat", "diagonal", "diagonal_copy", "diagonal_scatter", "diff", "digamma", "digamma_", "dist", "distributions",
+    "div", "div_", "divide", "divide_", "dot", "double", "dropout", "dropout_", "dsplit", "dstack", "dtype", "e", "eig",
+    "einsum", "embedding", "embedding_bag", "embedding_renorm_", "empty", "empty_like", "empty_permuted",
+    "empty_strided", "enable_grad", "eq", "eq_", "equal", "erf", "erf_", "erfc", "erfc_", "erfinv", "erfinv_", "exp",
+    "exp2", "exp2_", "exp_", "expand_copy", "expm1", "expm1_", "eye", "feature_alpha_dropout", "feature_alpha_dropout_",
+    "feature_dropout", "feature_dropout_", "fft", "fill", "fill_", "finfo", "fix", "fix_", "flatten", "flip", "fliplr",
+    "flipud", "float", "float16", "float32", "float64", "float_power", "floor", "floor_", "floor_divide",
+    "floor_divide_", "fmax", "fmin", "fmod", "fmod_", "frac", "frac_", "frexp", "frobenius_norm", "from_dlpack",
+    "from_file", "from_numpy", "frombuffer", "full", "full_like", "func", "fuse", "gather", "gcd", "gcd_", "ge", "ge_",
+    "geqrf", "ger", "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype", "get_default_device",
+    "get_default_dtype", "get_deterministic_debug_mode", "get_device", "get_float32_matmul_precision",
+    "get_num_threads", "get_rng_state", "gradient", "greater", "greater_", "greater_equal", "greater_equal_",
+    "grid_sampler", "grid_sampler_2d", "grid_sampler_3d", "group_norm", "gru", "gru_cell", "gt", "gt_", "half",
+    "hamming_window", "hann_window", "hardshrink", "hash_tensor", "heaviside", "hinge_embedding_loss", "histc",
+    "histogram", "histogramdd", "hsplit", "hstack", "hypot", "hypot_", "i0", "i0_", "igamma", "igamma_", "igammac",
+    "igammac_", "iinfo", "imag", "index_add", "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_",
+    "index_put", "index_put_", "index_reduce", "index_reduce_", "index_select", "inf", "inference_mode", "initial_seed",
+    "inner", "instance_norm", "int", "int16", "int32", "int64", "int8", "inverse", "is_anomaly_check_nan_enabled",
+    "is_anomaly_enabled", "is_autocast_cache_enabled", "is_autocast_cpu_enabled", "is_autocast_enabled", "is_complex",
+    "is_conj", "is_deterministic_algorithms_warn_only_enabled", "is_distributed", "is_floating_point",
+    "is_grad_enabled", "is_inference", "is_inference_mode_enabled", "is_neg", "is_nonzero", "is_same_size", "is_signed",
+    "is_storage", "is_tensor", "isclose", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal",
+    "istft", "jagged", "kaiser_window", "kl_div", "kron", "kthvalue", "layer_norm", "layout", "lcm", "lcm_", "ldexp",
+    "ldexp_", "le", "le_", "lerp", "less", "less_", "less_equal", "less_equal_", "lgamma", "lgamma_", "linalg",
+    "linspace", "load", "lobpcg", "log", "log10", "log10_", "log1p", "log1p_", "log2", "log2_", "log_", "log_softmax",
     "logaddexp", "logaddexp2", "logcumsumexp", "logdet", "logical_and", "logical_and_", "logical_not", "logical_not_",
     "logical_or", "logical_or_", "logical_xor", "logical_xor_", "logit", "logit_", "logspace", "logsumexp", "long",
-    "lstm", "lstm_cell", "lt", "lt_", "lu", "lu_solve", "lu_unpack", "manual_seed", "margin_ranking_loss",
-    "masked_fill", "masked_scatter", "masked_scatter_", "masked_select", "matmul", "matrix_exp", "matrix_power", "max",
-    "max_pool1d", "max_pool1d_with_indices", "max_pool2d", "max_pool3d", "maximum", "mean", "median", "memory_format",
-    "meshgrid", "min", "minimum", "mm", "mode", "moveaxis", "movedim", "msort", "mul", "mul_", "multinomial",
-    "multiply", "multiply_", "multiprocessing", "mv", "mvlgamma", "mvlgamma_", "nan", "nan_to_num", "nan_to_num_",
-    "nanmean", "nanmedian", "nanquantile", "nansum", "narrow", "narrow_copy", "native_batch_norm",
-    "native_channel_shuffle", "ne", "ne_", "neg", "neg_", "negative", "negative_", "newaxis", "nextafter", "nextafter_",
-    "nn", "no_grad", "nonzero", "nonzero_static", "norm", "norm_except_dim", "normal", "not_equal", "not_equal_",
-    "nuclear_norm", "numel", "ones", "ones_like", "optim", "orgqr", "ormqr", "outer", "overrides", "pairwise_distance",
-    "pca_lowrank", "pdist", "permute", "permute_copy", "pi", "pinverse", "pixel_shuffle", "pixel_unshuffle", "poisson",
-    "poisson_nll_loss", "polar", "polygamma", "polygamma_", "positive", "pow", "pow_", "prelu", "preserve_format",
-    "prod", "profiler", "promote_types", "put", "put_", "qr", "quantile", "rad2deg", "rad2deg_", "rand", "rand_like",
-    "randint", "randint_like", "randn", "randn_like", "random", "randperm", "range", "ravel", "real", "reciprocal",
-    "reciprocal_", "relu", "relu_", "remainder", "remainder_", "renorm", "renorm_", "repeat_interleave", "reshape",
-    "reshape_as", "resize_as_", "resolve_conj", "resolve_neg", "result_type", "return_types", "rms_norm", "rnn_relu",
-    "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell", "roll", "rot90", "round", "round_", "row_stack", "rrelu", "rrelu_",
-    "rsqrt", "rsqrt_", "rsub", "save", "scalar_tensor", "scatter", "scatter_", "scatter_add", "scatter_add_",
-    "scatter_reduce", "scatter_reduce_", "searchsorted", "seed", "segment_reduce", "select", "select_copy",
-    "select_scatter", "selu", "selu_", "serialization", "set_autocast_cache_enabled", "set_autocast_cpu_dtype",
-    "set_autocast_cpu_enabled", "set_autocast_dtype", "set_autocast_enabled", "set_autocast_gpu_dtype",
-    "set_default_device", "set_default_dtype", "set_default_tensor_type", "set_deterministic_debug_mode",
-    "set_float32_matmul_precision", "set_grad_enabled", "set_num_threads", "set_printoptions", "set_rng_state", "sgn",
-    "sgn_", "short", "sigmoid", "sigmoid_", "sign", "sign_", "signal", "signbit", "sin", "sin_", "sinc", "sinc_",
-    "sinh", "sinh_", "slice_copy", "slice_scatter", "slogdet", "smm", "softmax", "sort", "sparse", "sparse_coo",
-    "sparse_coo_tensor", "sparse_csr", "sparse_csr_tensor", "special", "split", "split_copy", "split_with_sizes",
-    "split_with_sizes_copy", "spmm", "sqrt", "sqrt_", "square", "square_", "squeeze", "squeeze_copy", "stack", "std",
-    "std_mean", "stft", "storage", "strided", "sub", "sub_", "subtract", "subtract_", "sum", "svd", "svd_lowrank",
-    "swapaxes", "swapdims", "t", "t_copy", "take", "take_along_dim", "tan", "tan_", "tanh", "tanh_", "tensor",
-    "tensor_split", "tensordot", "testing", "threshold", "threshold_", "tile", "to_dlpack", "topk", "trace",
-    "transpose", "transpose_copy", "trapezoid", "trapz", "triangular_solve", "tril", "tril_", "tril_indices",
-    "triplet_margin_loss", "triu", "triu_", "triu_indices", "true_divide", "true_divide_", "trunc", "trunc_",
-    "typename", "uint16", "uint32", "uint64", "uint8", "unbind", "unbind_copy", "unflatten", "unfold_copy", "unique",
-    "unique_consecutive", "unravel_index", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes", "unsqueeze",
-    "unsqueeze_copy", "use_deterministic_algorithms", "utils", "vander", "var", "var_mean", "vdot", "view_as",
-    "view_as_complex", "view_as_complex_copy", "view_as_real", "view_as_real_copy", "view_copy", "vsplit", "vstack",
-    "where", "xlogy", "xlogy_", "zero_", "zeros", "zeros_like",
+    "lstm", "lstm_cell", "lstsq", "lt", "lt_", "lu", "lu_solve", "lu_unpack", "manual_seed", "margin_ranking_loss",
+    "masked_fill", "masked_scatter", "masked_scatter_", "masked_select", "matmul", "matrix_exp", "matrix_power",
+    "matrix_rank", "max", "max_pool1d", "max_pool1d_with_indices", "max_pool2d", "max_pool3d", "maximum", "mean",
+    "median", "memory_format", "meshgrid", "min", "minimum", "mm", "mode", "moveaxis", "movedim", "msort", "mul",
+    "mul_", "multinomial", "multiply", "multiply_", "multiprocessing", "mv", "mvlgamma", "mvlgamma_", "nan",
+    "nan_to_num", "nan_to_num_", "nanmean", "nanmedian", "nanquantile", "nansum", "narrow", "narrow_copy",
+    "native_batch_norm", "native_channel_shuffle", "native_dropout", "native_group_norm", "native_layer_norm", "ne",
+    "ne_", "neg", "neg_", "negative", "negative_", "newaxis", "nextafter", "nextafter_", "nn", "no_grad", "nonzero",
+    "nonzero_static", "norm", "norm_except_dim", "normal", "not_equal", "not_equal_", "nuclear_norm", "numel", "ones",
+    "ones_like", "optim", "orgqr", "ormqr", "outer", "overrides", "pairwise_distance", "pca_lowrank", "pdist",
+    "permute", "permute_copy", "pi", "pinverse", "pixel_shuffle", "pixel_unshuffle", "poisson", "poisson_nll_loss",
+    "polar", "polygamma", "polygamma_", "positive", "pow", "pow_", "prelu", "preserve_format", "prod", "profiler",
+    "promote_types", "put", "put_", "qr", "quantile", "rad2deg", "rad2deg_", "rand", "rand_like", "randint",
+    "randint_like", "randn", "randn_like", "random", "randperm", "range", "ravel", "real", "reciprocal", "reciprocal_",
+    "relu", "relu_", "remainder", "remainder_", "renorm", "renorm_", "repeat_interleave", "reshape", "reshape_as",
+    "resize_as_", "resolve_conj", "resolve_neg", "result_type", "return_types", "rms_norm", "rnn_relu", "rnn_relu_cell",
+    "rnn_tanh", "rnn_tanh_cell", "roll", "rot90", "round", "round_", "row_stack", "rrelu", "rrelu_", "rsqrt", "rsqrt_",
+    "rsub", "save", "scalar_tensor", "scatter", "scatter_", "scatter_add", "scatter_add_", "scatter_reduce",
+    "scatter_reduce_", "searchsorted", "seed", "segment_reduce", "select", "select_copy", "select_scatter", "selu",
+    "selu_", "serialization", "set_autocast_cache_enabled", "set_autocast_cpu_dtype", "set_autocast_cpu_enabled",
+    "set_autocast_dtype", "set_autocast_enabled", "set_autocast_gpu_dtype", "set_default_device", "set_default_dtype",
+    "set_default_tensor_type", "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_grad_enabled",
+    "set_num_threads", "set_printoptions", "set_rng_state", "sgn", "sgn_", "short", "sigmoid", "sigmoid_", "sign",
+    "sign_", "signal", "signbit", "sin", "sin_", "sinc", "sinc_", "sinh", "sinh_", "slice_copy", "slice_scatter",
+    "slogdet", "smm", "softmax", "solve", "sort", "sparse", "sparse_bsc", "sparse_bsr", "sparse_compressed_tensor",
+    "sparse_coo", "sparse_coo_tensor", "sparse_csc", "sparse_csr", "sparse_csr_tensor", "special", "split",
+    "split_copy", "split_with_sizes", "split_with_sizes_copy", "spmm", "sqrt", "sqrt_", "square", "square_", "squeeze",
+    "squeeze_copy", "stack", "std", "std_mean", "stft", "storage", "strided", "sub", "sub_", "subtract", "subtract_",
+    "sum", "svd", "svd_lowrank", "swapaxes", "swapdims", "symeig", "t", "t_copy", "take", "take_along_dim", "tan",
+    "tan_", "tanh", "tanh_", "tensor", "tensor_split", "tensordot", "testing", "threshold", "threshold_", "tile",
+    "to_dlpack", "topk", "trace", "transpose", "transpose_copy", "trapezoid", "trapz", "triangular_solve", "tril",
+    "tril_", "tril_indices", "triplet_margin_loss", "triu", "triu_", "triu_indices", "true_divide", "true_divide_",
+    "trunc", "trunc_", "typename", "uint16", "uint32", "uint64", "uint8", "unbind", "unbind_copy", "unflatten",
+    "unfold_copy", "unique", "unique_consecutive", "unravel_index", "unsafe_chunk", "unsafe_split",
+    "unsafe_split_with_sizes", "unsqueeze", "unsqueeze_copy", "use_deterministic_algorithms", "utils", "vander", "var",
+    "var_mean", "vdot", "view_as", "view_as_complex", "view_as_complex_copy", "view_as_real", "view_as_real_copy",
+    "view_copy", "vsplit", "vstack", "where", "xlogy", "xlogy_", "zero_", "zeros", "zeros_like",
 ]
 
+def _addmm_activation(
+    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1, use_gelu: _bool = False,
+) -> Tensor: ...
+def _is_all_true(input: Tensor) -> Tensor: ...
+def _is_any_true(input: Tensor) -> Tensor: ...
 def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def abs_(input: Tensor) -> Tensor: ...
 def absolute(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -544,6 +570,7 @@ def cumulative_trapezoid(
 ) -> Tensor: ...
 def deg2rad(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def deg2rad_(input: Tensor) -> Tensor: ...
+def dequantize(input: Tensor) -> Tensor: ...
 def det(input: Tensor) -> Tensor: ...
 def detach(self: Tensor) -> Tensor: ...
 def detach_(input: Tensor) -> Tensor: ...
@@ -581,12 +608,18 @@ def dsplit(
     indices: Any = None,
 ) -> tuple[Tensor, ...]: ...
 def dstack(tensors: Sequence[Tensor]) -> Tensor: ...
+def eig(input: Tensor, *rest: object, **named: Any) -> Tensor: ...
 @overload
 def einsum(equation: str, *operands: Tensor | Sequence[Tensor]) -> Tensor: ...
 @overload
 def einsum(equation: Tensor, *operands: Any) -> Tensor: ...
 def embedding(
     weight: Tensor, indices: Tensor, padding_idx: _int | None = None, scale_grad_by_freq: _bool = False,
+) -> Tensor: ...
+def embedding_bag(
+    weight: Tensor, indices: Any, offsets: Tensor | None, scale_grad_by_freq: _bool = False, mode: _int = 0,
+    sparse: _bool = False, per_sample_weights: Tensor | None = None, include_last_offset: _bool = False,
+    padding_idx: _int | None = None,
 ) -> Tensor: ...
 def embedding_renorm_(input: Tensor, indices: Any, max_norm: _float, norm_type: _float) -> Tensor: ...
 @overload
@@ -674,6 +707,11 @@ def frobenius_norm(
     axis: _int | Sequence[_int] | None = None, keepdims: _bool = False,
 ) -> Tensor: ...
 def from_dlpack(ext_tensor: Any, *, device: Device = None, copy: _bool | None = None) -> Tensor: ...
+def from_file(
+    filename: str, shared: _bool | None = None, size: _int | None = 0, *, dtype: _dtype | None = None,
+    layout: _layout | None = None, device: Device = None, pin_memory: _bool = False,
+    requires_grad: _bool = False,
+) -> Tensor: ...
 def from_numpy(ndarray: Any) -> Tensor: ...
 def frombuffer(
     buffer: Any, *, dtype: _dtype, count: _int = -1, offset: _int = 0, requires_grad: _bool = False,
@@ -804,6 +842,7 @@ def instance_norm(
 def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def is_complex(input: Tensor) -> _bool: ...
 def is_conj(input: Tensor) -> _bool: ...
+def is_distributed(input: Tensor) -> _bool: ...
 def is_floating_point(input: Tensor) -> _bool: ...
 def is_inference(input: Tensor) -> _bool: ...
 def is_neg(input: Tensor) -> _bool: ...
@@ -863,6 +902,12 @@ def linspace(
     layout: _layout | None = None, device: Device = None, requires_grad: _bool = False,
     pin_memory: _bool = False,
 ) -> Tensor: ...
+def lobpcg(
+    A: Tensor, k: _int | None = None, B: Tensor | None = None, X: Tensor | None = None, n: _int | None = None,
+    iK: Tensor | None = None, niter: _int | None = None, tol: _float | None = None, largest: _bool | None = None,
+    method: str | None = None, tracker: Callable | None = None, ortho_iparams: dict | None = None,
+    ortho_fparams: dict | None = None, ortho_bparams: dict | None = None,
+) -> Tensor: ...
 def log(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def log10(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def log10_(input: Tensor) -> Tensor: ...
@@ -911,6 +956,7 @@ def lstm_cell(
     input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
     b_hh: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]: ...
+def lstsq(input: Tensor, *rest: object, **named: Any) -> Tensor: ...
 def lt(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor: ...
 def lt_(input: Tensor, other: Tensor | Number) -> Tensor: ...
 def lu(
@@ -932,6 +978,7 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> 
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def matrix_exp(input: Tensor) -> Tensor: ...
 def matrix_power(input: Tensor, n: _int, *, out: Tensor | None = None) -> Tensor: ...
+def matrix_rank(input: Tensor, *rest: object, **named: Any) -> Tensor: ...
 @overload
 def max(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 @overload
@@ -1056,6 +1103,14 @@ def native_batch_norm(
     running_var: Tensor | None, training: _bool, momentum: _float, eps: _float,
 ) -> Tensor: ...
 def native_channel_shuffle(input: Tensor, groups: _int) -> Tensor: ...
+def native_dropout(input: Tensor, p: _float, train: _bool | None) -> Tensor: ...
+def native_group_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, N: _int, C: _int, HxW: _int, group: _int,
+    eps: _float,
+) -> Tensor: ...
+def native_layer_norm(
+    input: Tensor, normalized_shape: Sequence[_int], weight: Tensor | None, bias: Tensor | None, eps: _float,
+) -> Tensor: ...
 def ne(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor: ...
 def ne_(input: Tensor, other: Tensor | Number) -> Tensor: ...
 def neg(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -1360,10 +1415,16 @@ def smm(input: Tensor, mat2: Tensor) -> Tensor: ...
 def softmax(
     input: Tensor, dim: _int | None = None, dtype: _dtype | None = None, *, axis: _int | None = None,
 ) -> Tensor: ...
+def solve(input: Tensor, *rest: object, **named: Any) -> Tensor: ...
 def sort(
     input: Tensor, dim: _int = -1, descending: _bool = False, stable: _bool = False, *, out: tuple[Tensor,
     Tensor] | None = None, axis: _int | None = None,
 ) -> return_types.sort: ...
+def sparse_compressed_tensor(
+    compressed_indices: Tensor, plain_indices: Tensor, values: Any, size: Sequence[_int] | None = None, *,
+    dtype: _dtype | None = None, layout: layout, device: Device = None, pin_memory: _bool = False,
+    requires_grad: _bool = False, check_invariants: _bool | None = None,
+) -> Tensor: ...
 def sparse_coo_tensor(
     indices: Any = None, values: Any = None, size: Sequence[_int] | None = None, *, dtype: _dtype | None = None,
     device: Device = None, pin_memory: _bool = False, requires_grad: _bool = False,
@@ -1440,6 +1501,7 @@ def svd_lowrank(
 ) -> tuple[Tensor, Tensor, Tensor]: ...
 def swapaxes(input: Tensor, axis0: _int, axis1: _int) -> Tensor: ...
 def swapdims(input: Tensor, dim0: _int, dim1: _int) -> Tensor: ...
+def symeig(input: Tensor, *rest: object, **named: Any) -> Tensor: ...
 def t(input: Tensor) -> Tensor: ...
 def t_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor: ...

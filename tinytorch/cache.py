@@ -78,8 +78,7 @@ class Cache:
         self.folder = folder
         self.limit = limit
         self._state = ""  # "": not looked at yet; "open"; "read": nothing more is written; "closed"
-        self._private = ""  # a temporary folder of this process
-        self._pid = os.getpid()
+        self._private: dict[int, str] = {}  # by process: its temporary folder; a parent's is not the child's
         self._size = -1  # bytes in the folder, about; -1: not counted yet
 
     def get(self, key: str, kind: Kind = CPU) -> str | None:
@@ -143,14 +142,19 @@ class Cache:
 
     def private(self) -> str:
         """The temporary folder, made when first asked for and removed at exit. OSError when there can be none."""
-        if not self._private or self._pid != os.getpid():  # a parent's folder is not the child's
-            self._private = tempfile.mkdtemp(prefix="tinytorch-")
-            self._pid = os.getpid()
-            atexit.register(_remove_own, self._private, self._pid)
-        return self._private
+        folder = self._private.get(os.getpid())
+        if folder is None:
+            made = tempfile.mkdtemp(prefix="tinytorch-")
+            folder = self._private.setdefault(os.getpid(), made)
+            if folder is made:
+                atexit.register(_remove_own, folder, os.getpid())
+            else:  # another thread was sooner
+                os.rmdir(made)
+        return folder
 
     def _folders(self) -> list[str]:
-        folders = [self._private] if self._private and self._pid == os.getpid() else []
+        own = self._private.get(os.getpid())
+        folders = [own] if own else []
         return [*folders, self.folder] if self._open() in ("open", "read") else folders
 
     def _open(self) -> str:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from .backends.cpu import lib
+
 __all__ = [
     "are_deterministic_algorithms_enabled",
     "get_deterministic_debug_mode",
@@ -22,6 +24,7 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
         if not isinstance(value, bool):
             raise TypeError(f"use_deterministic_algorithms: argument '{name}' must be bool, not {type(value).__name__}")
     _asked.update(mode=mode, warn_only=warn_only)
+    lib.tt_cuda_forget_plans()  # some may have been chosen otherwise
 
 
 def are_deterministic_algorithms_enabled() -> bool:

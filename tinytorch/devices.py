@@ -21,6 +21,8 @@ class device:
     __slots__ = ("type", "index", "_before")
 
     def __init__(self, type="cpu", index: int | None = None):
+        if isinstance(type, bytes):
+            type = type.decode("latin-1")
         if isinstance(type, device):
             type, index = type.type, type.index
         elif not isinstance(type, str):
@@ -103,6 +105,12 @@ def cuda_device(where) -> device:
     return chosen
 
 
+def absent(kind: str, op: str = "") -> Exception:
+    """The error for a kind of device that is not here: PyTorch's where it was built without them."""
+    error = AssertionError if kind in ("xpu", "mtia") else RuntimeError
+    return error(f"{op}tinytorch has no {kind} devices")
+
+
 def number_of(where) -> int:
     """A device as the C side numbers it: 0 for the CPU, k + 1 for cuda:k, which is opened. RuntimeError when it is not
     there."""
@@ -113,7 +121,7 @@ def number_of(where) -> int:
     if where.type == "cpu":
         return 0
     if where.type != "cuda":
-        raise RuntimeError(f"tinytorch has no {where.type} devices")
+        raise absent(where.type)
     index = runtime.current_device() if where.index is None else where.index
     runtime.open_device(index)
     return index + 1

@@ -48,7 +48,7 @@ def _export(self, *, stream=None, max_version=None, dl_device=None, copy=None):
     """A DLPack capsule on this tensor's memory. ``stream``, where the tensor is on a CUDA device, is the consumer's:
     its work waits for what our current stream has to do by now; None and 1 mean the default stream, -1 that nothing is
     to wait. BufferError if it requires grad, or for another device. Follows ``torch.Tensor.__dlpack__``."""
-    if stream is not None and not isinstance(stream, int):
+    if stream is not None and (not isinstance(stream, int) or isinstance(stream, bool)):
         raise TypeError(f"__dlpack__: stream must be int or None, not {type(stream).__name__}")
     if self.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")

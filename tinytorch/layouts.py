@@ -33,6 +33,9 @@ channels_last = memory_format("channels_last")
 channels_last_3d = memory_format("channels_last_3d")
 strided = layout("strided")
 sparse_coo, sparse_csr = layout("sparse_coo"), layout("sparse_csr")
+# That no tensor here has; programs ask for them.
+sparse_csc, sparse_bsr, sparse_bsc = layout("sparse_csc"), layout("sparse_bsr"), layout("sparse_bsc")
+jagged = layout("jagged")
 
 
 memory_format.__new__ = no_more  # these are all
@@ -52,7 +55,8 @@ def strides_of(shape, form: memory_format, op: str) -> list[int]:
             )
         order = [0, *range(2, n), 1]
     else:
-        raise RuntimeError(f"{op}: unsupported memory format {form!r}")
+        kind = RuntimeError if type(form) is memory_format else TypeError
+        raise kind(f"{op}: unsupported memory format {form!r}")
     strides, step = [0] * n, 1
     for d in reversed(order):
         strides[d] = step

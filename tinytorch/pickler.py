@@ -27,7 +27,7 @@ from .locations import location_tag
 from .nn.parameter import Buffer, Parameter, UninitializedTensorMixin
 from .nn.state import StateDict
 from .ops.sparse import SparseTensor
-from .pickling import state_of
+from .pickling import reduces_itself, state_of
 from .storage import TypedStorage, UntypedStorage, storage_of
 from .tensor import Tensor
 
@@ -176,7 +176,7 @@ def _pickler_of(base: type, written: Written, way: _Way) -> type:
             return super().reducer_override(obj) if hasattr(base, "reducer_override") else NotImplemented
 
         def tensor(self, t: Tensor):
-            if isinstance(t, UninitializedTensorMixin):
+            if isinstance(t, UninitializedTensorMixin) or reduces_itself(type(t)):
                 return NotImplemented
             if id(t) in self.open_tensors:  # it is not in the memo yet
                 way.cyclic.add(id(t))

@@ -51,9 +51,42 @@ def state_of(t: Tensor):
     return (t.__dict__ or None, slots) if slots else t.__dict__ or None
 
 
+def set_state(t: Tensor, state) -> None:
+    """Gives a tensor what pickle kept beside its elements."""
+    if state is None:
+        return
+    if hasattr(t, "__setstate__"):
+        t.__setstate__(state)
+        return
+    attributes, slots = state if isinstance(state, tuple) else (state, None)
+    t.__dict__.update(attributes or {})
+    for name, value in (slots or {}).items():
+        setattr(t, name, value)
+
+
+def rebuild_with_state(make, args: tuple, state) -> Tensor:
+    """The tensor that ``make`` makes, with its attributes."""
+    t = make(*args)
+    set_state(t, state)
+    return t
+
+
+def reduces_itself(cls: type) -> bool:
+    """Has a class of tensors a ``__reduce_ex__`` that is not the library's?"""
+    return next(c for c in cls.__mro__ if "__reduce_ex__" in vars(c)).__module__.partition(".")[0] != __package__
+
+
+def reduced(t: Tensor, make, args: tuple, state) -> tuple:
+    """What ``__reduce_ex__`` gives: a function, its arguments, and the state apart, so that it may hold the tensor. A
+    class that has one of its own calls this one for a pair, as PyTorch's is, takes it apart and adds to it."""
+    if state is None:
+        return make, args
+    return (rebuild_with_state, (make, args, state)) if reduces_itself(type(t)) else (make, args, state)
+
+
 def __reduce_ex__(self, protocol):
     """How pickle and copy make the tensor again: its storage, its place in it, and the attributes set on it."""
-    return rebuild, (type(self), storage_of(self), *_place(self)), state_of(self)
+    return reduced(self, rebuild, (type(self), storage_of(self), *_place(self)), state_of(self))
 
 
 def __deepcopy__(self, memo):

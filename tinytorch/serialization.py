@@ -26,13 +26,7 @@ from .archive import Reader, Writer
 from .atomic_file import replacing
 from .backends.cpu import check, ffi, lib
 from .file_storages import ArchiveStorages, LegacyStorages, load_legacy
-from .locations import (
-    default_restore_location,
-    location_tag,
-    register_package,
-    restoring,
-    validate_cuda_device,
-)
+from .locations import default_restore_location, location_tag, register_package, restoring, validate_cuda_device
 from .pickler import pickled
 from .safe_names import (
     RENAMED,

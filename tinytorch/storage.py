@@ -16,6 +16,7 @@ from .dtypes import bfloat16, dtype, float16, float32, float64, get_default_dtyp
 from .dtypes import bool as _bool
 from .dtypes import dtype as _dtype
 from .dtypes import int8, int16, int32, int64, uint8
+from .mapped_memory import mapped_bytes
 from .shared_memory import block_of, shared_copy
 from .tensor import Tensor, owned
 from .warn_once import first_time
@@ -176,6 +177,13 @@ class UntypedStorage(_Storage):
             whole = bytes_on_cpu(bytes([b & 255 for b in given]))
         self.whole = whole.to(_device(device)) if device is not None else whole
         _alive[address(self.whole)] = self
+
+    @staticmethod
+    def from_file(filename, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
+        """The first bytes of a file as memory. ``shared``: what is written there is written to the file, which is made,
+        or made longer, where it has to be; else the file stays as it is. RuntimeError where it cannot be opened, or has
+        fewer bytes. Follows ``torch.UntypedStorage.from_file``."""
+        return storage_on(mapped_bytes(filename, shared, nbytes))
 
     def _shown(self) -> Tensor:
         return self.whole

@@ -63,14 +63,14 @@ class Tensor(TensorBase):
         if dim is None:
             return self.shape
         h = self._h
-        return h.shape[dim if 0 <= dim < h.ndim else self._dim(dim)]
+        return h.shape[dim if 0 <= dim < h.ndim else self._own_dim(dim)]
 
     def stride(self, dim: int | None = None):
         """The step in elements along each dimension, or along one."""
         h = self._h
         if dim is None:
             return tuple(_unpack(h.strides, h.ndim))
-        return h.strides[self._dim(dim)]
+        return h.strides[self._own_dim(dim)]
 
     def _dim(self, dim: int, extra: int = 0) -> int:
         """``dim`` as a number from 0 on; IndexError when out of range. ``extra`` dimensions are about to be added."""
@@ -86,6 +86,13 @@ class Tensor(TensorBase):
                 f"[{-low}, {low - 1}], but got {dim})"
             )
         return dim % low
+
+    def _own_dim(self, dim: int) -> int:
+        """``_dim`` of a tensor that has dimensions; IndexError for one that has none."""
+        found = self._dim(dim)
+        if not self._h.ndim:
+            raise IndexError(f"{operator_above()}Dimension specified as {dim} but tensor has no dimensions")
+        return found
 
     @property
     def ndim(self) -> int:

@@ -30,10 +30,7 @@ _NUMBERS = (bool, int, float, complex)
 
 def _tolerances(dtypes, rtol: float | None, atol: float | None) -> tuple[float, float]:
     found = [TOLERANCES.get(d, (0.0, 0.0)) for d in dtypes]
-    return (
-        max(r for r, _ in found) if rtol is None else rtol,
-        max(a for _, a in found) if atol is None else atol,
-    )
+    return (max(r for r, _ in found) if rtol is None else rtol, max(a for _, a in found) if atol is None else atol)
 
 
 class _Comparison:

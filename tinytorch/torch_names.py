@@ -14,7 +14,7 @@ from .dtypes import ALL, NEWER, Size, dtype, uint8
 from .layouts import layout, sparse_coo, sparse_csr, strided
 from .nn.parameter import Buffer, Parameter, _rebuild, _share
 from .ops.sparse import SparseTensor, _made, sparse_coo_tensor, sparse_csr_tensor
-from .pickling import rebuild
+from .pickling import rebuild, set_state
 from .safe_names import MAKERS, SAFE, check, integers
 from .storage import TypedStorage, UntypedStorage
 from .tensor import Tensor
@@ -87,19 +87,6 @@ def of_class(t: Tensor, cls: type, state) -> tuple:
         rest = {name: value for name, value in state.items() if name not in ("_is_buffer", "persistent")}
         return Buffer(t, persistent=bool(state.get("persistent", True))), rest
     return t if type(t) is cls else _share(cls, t).requires_grad_(t.requires_grad), state
-
-
-def set_state(t: Tensor, state) -> None:
-    """Gives a tensor what pickle kept beside its elements."""
-    if state is None:
-        return
-    if hasattr(t, "__setstate__"):
-        t.__setstate__(state)
-        return
-    attributes, slots = state if isinstance(state, tuple) else (state, None)
-    t.__dict__.update(attributes or {})
-    for name, value in (slots or {}).items():
-        setattr(t, name, value)
 
 
 def rebuild_sparse(storages, of: layout, data) -> SparseTensor:

@@ -103,7 +103,8 @@ tt_array *tt_empty(int dtype, int ndim, int64_t *shape);
 tt_array *tt_empty_strided(int dtype, int ndim, int64_t *shape, int64_t *strides);
 tt_array *tt_empty_like(tt_array *a, int dtype);
 /* A number is (kind, f, i): a float in f, an integer or a bool in i; of a complex number f is the real part, and i the
- * bits of the imaginary one. */
+ * bits of the imaginary one. Where f of an integer is not 0, it is too large for int64_t, and i has the bits of a
+ * uint64_t. */
 tt_array *tt_full(int dtype, int ndim, int64_t *shape, int kind, double f, int64_t i);
 tt_array *tt_arange(int dtype, int64_t n, double fstart, double fstep, int64_t istart, int64_t istep);
 tt_array *tt_scalar(int kind, double f, int64_t i);
@@ -163,3 +164,4 @@ int tt_elementwise_out(int op, tt_array *out, tt_array *a, tt_array *b, tt_array
 /* out[...] = op(out, b), where b is NULL op(out, f). 1: done; 0: nothing was, one of them is a view, which has a
  * history to look after; -1: as above */
 int tt_in_place(int op, tt_array *out, tt_array *b, double f, int writer);
+int tt_in_place_int(int op, tt_array *out, int64_t i, int writer); /* likewise op(out, i) */

@@ -108,13 +108,41 @@ void tt_cuda_set_stream(int device, int stream); /* this thread's current one */
 int tt_cuda_stream(int device);
 void tt_cuda_keep_launches(int on); /* those kept are forgotten */
 /* Of the launch of this number, which Python is being told of: the driver's handles of the kernel and the stream. From
- * now on C launches it itself, by cuLaunchKernel, whose address tt_cuda_launcher was told. */
+ * now on C launches it itself, by the driver's functions that tt_cuda_launcher was told: cuLaunchKernel and
+ * cuCtxGetCurrent. */
 void tt_cuda_keep_handles(int number, void *function, void *stream);
-void tt_cuda_launcher(void *function);
-/* cuDNN's functions, cudnnBackend... each. Then a plan is executed with the tensors of n uids at these addresses: the
- * library's status. */
-void tt_cudnn_functions(void *create, void *set, void *finalize, void *execute, void *destroy);
-int tt_cudnn_execute(void *handle, void *plan, int n, const int64_t *uids, const int64_t *addresses, int64_t workspace);
+void tt_cuda_launcher(void *launch, void *get_current);
+/* The device's context. Where there are several devices, what is current in a thread may be another's, as another
+ * library may have made it so: then C leaves it to Python. NULL: there is one device. */
+void tt_cuda_context(int device, void *context);
+/* How cuBLASLt solves a problem: its functions cublasLtMatmul and cublasLtMatmulDescSetAttribute, its handle, the
+ * description, the operands' layouts, the algorithm, and the bytes that this needs. */
+typedef struct tt_product_plan {
+    void *multiply, *set, *handle, *desc, *a, *b, *c, *algo;
+    int64_t workspace;
+} tt_product_plan;
+/* Carries out a plan, on operands as tt_cuda_gemm has them: the library's status. */
+int tt_cublas_multiply(const tt_product_plan *plan, const void *alpha, const void *a, const void *b, const void *beta,
+                       const void *c, void *out, const void *bias, void *space, void *stream);
+/* cuDNN: its functions cudnnBackend... each, cudnnSetStream, a handle, and the stream that this has. Then a plan of a
+ * graph, and the bytes that it needs; and this is executed with the tensors of n uids at these addresses: the library's
+ * status. */
+typedef struct tt_cudnn {
+    void *create, *set, *finalize, *execute, *destroy, *set_stream, *handle, *stream;
+} tt_cudnn;
+typedef struct tt_graph_plan {
+    tt_cudnn *library;
+    void *plan;
+    int64_t workspace;
+} tt_graph_plan;
+int tt_cudnn_execute(const tt_graph_plan *plan, int n, const int64_t *uids, const int64_t *addresses, void *space,
+                     void *stream);
+/* Of the problem (tt_gemm, tt_convolution) that this thread's Python is being told of: the plan (tt_product_plan,
+ * tt_graph_plan), and the driver's handle of the stream. From now on C carries it out itself in this thread. The plan
+ * must last until tt_cuda_forget_plans. */
+void tt_cuda_keep_plan(int device, const void *problem, int size, const void *plan, void *stream);
+void tt_cuda_forget_plans(void);
+extern int tt_cuda_precision; /* a number for what backends.cuda.matmul says: a plan is for one */
 extern int tt_cuda_approximate; /* the setting */
 extern int tt_cuda_caching; /* the setting */
 /* the most rows and columns of matrices that our own kernels decompose; others are cuSOLVER's */

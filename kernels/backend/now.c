@@ -57,7 +57,7 @@ void tt_set_element(char *p, int dtype, int kind, double f, int64_t i) {
         tt_complex128 c = {f, tt_double_bits((tt_u64)i)};
         tt_convert(p, dtype, &c, TT_C128);
     } else if (kind == TT_KIND_FLOAT) tt_convert(p, dtype, &f, TT_F64);
-    else tt_convert(p, dtype, &i, TT_I64);
+    else tt_convert(p, dtype, &i, f == 0 ? TT_I64 : TT_U64);
 }
 
 tt_array *tt_element(tt_array *one, char *room, int dtype, int kind, double f, int64_t i) {

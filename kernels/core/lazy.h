@@ -20,7 +20,8 @@ typedef struct tt_lazy {
 
 typedef struct {
     bool (*flush)(const tt_array *a, bool write); /* runs the lazy writers of `a`; write: and its lazy readers */
-    bool (*forget)(tt_storage *s);        /* before it is freed; false: the lazy work will free it */
+    /* Before it is freed; false: the lazy work will free it, or, unless `wait`, another thread is at this work. */
+    bool (*forget)(tt_storage *s, bool wait);
 } tt_deferred_hooks;
 extern const tt_deferred_hooks *tt_deferred;
 

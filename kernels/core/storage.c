@@ -227,7 +227,7 @@ void tt_storage_unref(tt_storage *s) {
      * reference. */
     if (__atomic_load_n(&s->refs, __ATOMIC_ACQUIRE) != 1 && __atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL) != 0)
         return;
-    if (tt_lazy_of(s) && !tt_deferred->forget(s)) return;
+    if (tt_lazy_of(s) && !tt_deferred->forget(s, true)) return;
     if (__atomic_load_n(&s->jobs, __ATOMIC_ACQUIRE) && tt_left_to_jobs(s)) return;
     tt_storage_end(s);
 }
@@ -317,9 +317,13 @@ void tt_free(tt_array *a) {
     tt_array_recycle(a);
 }
 
-bool tt_free_may_wait(const tt_array *a) {
-    const tt_storage *s = a->storage;
-    return a->counter || tt_lazy_of(s) || __atomic_load_n(&s->jobs, __ATOMIC_RELAXED) || s->size_class < 0;
+bool tt_free_at_once(tt_array *a) {
+    tt_storage *s = a->storage;
+    if (a->counter || __atomic_load_n(&s->jobs, __ATOMIC_RELAXED) || s->size_class < 0) return false;
+    if (tt_lazy_of(s) && (__atomic_load_n(&s->refs, __ATOMIC_ACQUIRE) != 1 || !tt_deferred->forget(s, false)))
+        return false;
+    tt_free(a);
+    return true;
 }
 
 int tt_resize_storage(tt_array *a, int64_t nbytes) {

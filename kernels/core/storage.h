@@ -8,7 +8,8 @@ void tt_storage_unref(tt_storage *s);
 void tt_storage_end(tt_storage *s); /* after the last reference */
 tt_array *tt_array_new(int ndim); /* an uninitialised descriptor, with room for so many dimensions */
 void tt_array_recycle(tt_array *a);
-bool tt_free_may_wait(const tt_array *a); /* May tt_free call back, or wait for a thread that calls back? */
+/* tt_free, unless it may call back, or wait for a thread that calls back: then nothing is done. */
+bool tt_free_at_once(tt_array *a);
 static inline void tt_storage_ref(tt_storage *s) { __atomic_fetch_add(&s->refs, 1, __ATOMIC_RELAXED); }
 static inline bool tt_is_shared(const tt_storage *s) { return __atomic_load_n(&s->shared, __ATOMIC_RELAXED); }
 void *tt_scratch(

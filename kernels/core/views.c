@@ -1,6 +1,6 @@
 /* Views that Python tracks, each in one call. What is unusual or wrong here (a dimension out of range, sizes that do
  * not fit, strides that do not allow it) gives NULL, and Python's general path finds out what it is: see
- * tinytorch/ops/viewing.py. */
+ * tinytorch/ops/shape.py. */
 #include "core/tt.h"
 #include "api/views.h"
 #include <string.h>

@@ -10,7 +10,7 @@
 TT_ISA_TABLES(tt_batch_table, tt_batch)
 
 #define GRAIN 32768 /* elements that are worth a thread */
-#define TILE 128 /* bytes of the sums of a thread's columns, of each lane: with both sums, half of L1 */
+#define TILE 256 /* bytes of the sums of a thread's columns, of each lane: with both sums, half of L1 */
 
 enum { X, G, WEIGHT, BIAS, MEAN, RSTD, OPERANDS };
 
@@ -107,17 +107,17 @@ static tt_batch_numbers numbers_of(const job *j, int64_t c) {
     return (tt_batch_numbers){j->mean + at, j->scale + at, j->shift + at, j->slope ? j->slope + at : NULL};
 }
 
-static void write_elements(const job *j, int64_t from, int64_t n, const tt_batch_numbers *numbers, bool each) {
+static void write_elements(const job *j, int64_t from, int64_t n, const tt_batch_numbers *numbers, int64_t row) {
     int64_t at = from * j->size;
-    if (j->g) j->loops->gradient(j->out + at, j->g + at, j->x + at, numbers, n, each);
-    else j->loops->normalize(j->out + at, j->x + at, numbers, n, each);
+    if (j->g) j->loops->gradient(j->out + at, j->g + at, j->x + at, numbers, n, row);
+    else j->loops->normalize(j->out + at, j->x + at, numbers, n, row);
 }
 
 static void runs_range(void *context, int64_t begin, int64_t end) {
     const job *j = context;
     for (int64_t u = begin; u < end; u++) {
         tt_batch_numbers numbers = numbers_of(j, u % j->channels);
-        write_elements(j, u * j->inner, j->inner, &numbers, false);
+        write_elements(j, u * j->inner, j->inner, &numbers, 0);
     }
 }
 
@@ -129,7 +129,7 @@ static void gradient_range(void *context, int64_t begin, int64_t end) {
         set_slopes(j, c, 1);
         tt_batch_numbers numbers = numbers_of(j, c);
         for (int64_t at = c * j->inner; at < j->n * j->channels; at += j->channels * j->inner)
-            write_elements(j, at, j->inner, &numbers, false);
+            write_elements(j, at, j->inner, &numbers, 0);
     }
 }
 
@@ -174,7 +174,7 @@ static void sum_rows(job *j) {
 static void rows_range(void *context, int64_t begin, int64_t end) {
     const job *j = context;
     tt_batch_numbers numbers = numbers_of(j, 0);
-    for (int64_t r = begin; r < end; r++) write_elements(j, r * j->channels, j->channels, &numbers, true);
+    write_elements(j, begin * j->channels, (end - begin) * j->channels, &numbers, j->channels);
 }
 
 /* The entries */

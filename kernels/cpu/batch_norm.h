@@ -16,9 +16,9 @@ typedef struct {
                       int64_t n, int64_t w);
     /* n elements in runs of `inner`, the first of which begins `start` before x; runs are `pitch` elements apart */
     void (*gather)(void *out, const void *x, int64_t start, int64_t inner, int64_t pitch, int64_t n);
-    /* `each`: of n channels, else of one */
-    void (*normalize)(void *out, const void *x, const tt_batch_numbers *c, int64_t n, bool each);
-    void (*gradient)(void *out, const void *g, const void *x, const tt_batch_numbers *c, int64_t n, bool each);
+    /* rows of so many channels; 0: all of one channel */
+    void (*normalize)(void *out, const void *x, const tt_batch_numbers *c, int64_t n, int64_t row);
+    void (*gradient)(void *out, const void *g, const void *x, const tt_batch_numbers *c, int64_t n, int64_t row);
     void (*rsqrt)(void *variance, int64_t n, double eps); /* 1 / sqrt(variance + eps) */
     void (*divide)(void *x, int64_t n, double by);
     void (*multiply)(void *x, int64_t n, double by);

@@ -38,17 +38,35 @@ static void OF(gather_reflections)(OF(reflections) * r, T *v, const T *a, const 
     for (int64_t j = 0; j < r->width; j++) r->inverse[j * (PANEL + 1)] = tau[first + j] == 0 ? 1 : 1 / tau[first + j];
 }
 
+/* The largest of n absolute values, or `most`: in lanes, since the compiler does not reorder comparisons of floats. */
+static T OF(largest)(const T *x, int64_t n, T most) {
+    T lanes[16] = {0};
+    for (int64_t i = 0; i < n; i += 16)
+        for (int64_t k = 0, some = n - i < 16 ? n - i : 16; k < some; k++) {
+            T size = x[i + k] < 0 ? -x[i + k] : x[i + k];
+            lanes[k] = size > lanes[k] ? size : lanes[k];
+        }
+    for (int k = 0; k < 16; k++) most = lanes[k] > most ? lanes[k] : most;
+    return most;
+}
+
 /* Is it large, and far from overflow? syevd scales others. */
 static bool OF(is_large)(const tt_matrix *c) {
     const T *a = c->a;
     T most = 0, limit = sizeof(T) == 4 ? (T)1e15 : (T)1e145;
     if (asks(c) || c->n < LARGE) return false;
     for (int64_t j = 0; j < c->n; j++)
-        for (int64_t i = c->option ? 0 : j; i < (c->option ? j + 1 : c->n); i++) {
-            T size = a[i + j * c->n] < 0 ? -a[i + j * c->n] : a[i + j * c->n];
-            most = size > most ? size : most;
-        }
+        most = OF(largest)(a + j * (c->n + 1) - (c->option ? j : 0), c->option ? j + 1 : c->n - j, most);
     return most < limit && most * limit > 1;
+}
+
+/* Copies the upper triangle to the lower one, in squares of which a cache holds the lines of both. */
+static void OF(mirror)(T *a, int64_t n) {
+    for (int64_t column = 0; column < n; column += 32)
+        for (int64_t row = 0; row <= column; row += 32)
+            for (int64_t i = row; i < row + 32 && i < n; i++)
+                for (int64_t j = column > i ? column : i + 1; j < column + 32 && j < n; j++)
+                    a[j + i * n] = a[i + j * n];
 }
 
 /* The work memory that syevd asks for is as much: two squares and six columns. */
@@ -57,8 +75,7 @@ static int OF(eigh_large)(const tt_matrix *c) {
     int64_t square = (int64_t)n * n;
     T *a = c->a, *z = c->work, *e = z + square, *tau = e + n, *work = tau + n;
     int lwork = c->lwork - (int)square - 2 * n;
-    for (int64_t j = 0; j < n && c->option; j++)
-        for (int64_t i = 0; i < j; i++) a[j + i * n] = a[i + j * n];
+    if (c->option) OF(mirror)(a, n);
     int info = LAPACK(sytrd)(COL_MAJOR, 'L', n, a, n, c->out[0], e, tau, work, lwork);
     if (!info) info = LAPACK(stedc)(COL_MAJOR, 'I', n, c->out[0], e, z, n, work, lwork, c->iwork, c->liwork);
     T *inverse = work, *v = inverse + PANEL * PANEL, *room = v + (int64_t)n * PANEL;

@@ -3,6 +3,7 @@
 #include "cpu/interpret.h"
 
 #define WORK 65536 /* additions that are worth a thread */
+#define FEW 8192   /* bytes that may lie on the stack */
 
 /* Does every block see the same elements of the slot? Blocks of these patterns begin at multiples of their length. */
 static bool is_repeated(const tt_kernel *k, const tt_slot *x) {
@@ -69,14 +70,19 @@ bool tt_cpu_run_kernels(const tt_kernel *k, int n, char *const *base, const tt_n
     int64_t room = n * (int64_t)sizeof(tt_kernel_job), pieces = 0, cost = 0, parts = 0;
     tt_arenas arenas = {0};
     for (int i = 0; i < n; i++) room += room_of(&k[i]);
-    tt_kernel_job *jobs = tt_scratch(room);
+    _Alignas(64) char few[FEW]; /* what is small lies here */
+    tt_kernel_job *jobs = room <= FEW ? (void *)few : tt_scratch(room);
     if (!jobs) return false;
     char *at = (char *)(jobs + n);
     for (int i = 0; i < n; i++) {
         tt_kernel_job *j = &jobs[i];
         make_job(j, &k[i], base, numbers, compiled, &arenas, at);
         at += room_of(&k[i]);
-        if (k[i].pattern == TT_PATTERN_EXTERN) break; /* it is alone */
+        if (k[i].pattern == TT_PATTERN_EXTERN) { /* it is alone */
+            bool ok = tt_job_extern(j);
+            if ((char *)jobs != few) tt_scratch_free(jobs);
+            return ok;
+        }
         tt_job_divide(j, WORK);
         j->first = pieces;
         pieces += pieces_of(j);
@@ -85,14 +91,11 @@ bool tt_cpu_run_kernels(const tt_kernel *k, int n, char *const *base, const tt_n
         if (arena > arenas.size) arenas.size = arena;
         for (int f = 0; f < k[i].num_reductions; f++) parts += (tt_job_parts(j, f) + 63) / 64 * 64;
     }
-    if (k->pattern == TT_PATTERN_EXTERN) {
-        bool ok = tt_job_extern(jobs);
-        tt_scratch_free(jobs);
-        return ok;
-    }
     int threads = tt_get_num_threads();
     arenas.num = cost <= WORK || pieces <= 1 ? 1 : pieces < threads ? (int)pieces : threads;
-    bool ok = (arenas.memory = tt_scratch(arenas.num * arenas.size + parts));
+    char *free = few + (room <= FEW ? (room + 63) / 64 * 64 : 0);
+    int64_t bytes = arenas.num * arenas.size + parts;
+    bool ok = (arenas.memory = bytes <= few + FEW - free ? free : tt_scratch(bytes));
     if (ok) {
         at = arenas.memory + arenas.num * arenas.size;
         for (int i = 0; i < n; i++)
@@ -105,8 +108,8 @@ bool tt_cpu_run_kernels(const tt_kernel *k, int n, char *const *base, const tt_n
         else if (n == 1) tt_parallel(jobs->units, jobs->grain, jobs->range, jobs);
         else tt_parallel(pieces, 1, group_range, &g);
         for (int i = 0; i < n; i++) tt_job_write_out(&jobs[i]);
-        tt_scratch_free(arenas.memory);
+        if (arenas.memory != free) tt_scratch_free(arenas.memory);
     }
-    tt_scratch_free(jobs);
+    if ((char *)jobs != few) tt_scratch_free(jobs);
     return ok;
 }

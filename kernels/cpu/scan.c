@@ -4,6 +4,7 @@
  * Note [The order of a scan] in backend/scan.h. */
 #include "cpu/cpu.h"
 #include "backend/plain.h"
+#include "scalar/arith.h"
 #include "scalar/cast.h"
 #include "scalar/complex.h"
 #include "scalar/reducers.h"
@@ -57,26 +58,27 @@ typedef void (*strip_fn)(const iterator *w, int64_t at,
 #define JOIN TT_TIMES_i64
 #include "cpu/scan_loop.h"
 
-#define COMPLEX_PROD(X)                                                                                                \
-    static void prod_##X(const iterator *w, int64_t at, int64_t width) {                                               \
+/* Complex numbers, one after another, in double: acc[k] and the next one, z, are joined. */
+#define COMPLEX_SCAN(name, X, JOINED)                                                                                  \
+    static void name##_##X(const iterator *w, int64_t at, int64_t width) {                                             \
         const TT_C_##X *x = (const TT_C_##X *)w->a + at;                                                               \
         TT_C_##X *out = (TT_C_##X *)w->out + at;                                                                       \
         int64_t step = w->reverse ? -w->inner : w->inner, i = w->reverse ? (w->n - 1) * w->inner : 0;                  \
         tt_complex128 acc[STRIP];                                                                                      \
-        for (int64_t k = 0; k < width; k++) {                                                                          \
-            acc[k] = tt_cast_##X##_c128(x[i + k]);                                                                     \
-            out[i + k] = x[i + k];                                                                                     \
-        }                                                                                                              \
+        for (int64_t k = 0; k < width; k++) out[i + k] = x[i + k], acc[k] = tt_cast_##X##_c128(x[i + k]);              \
         for (int64_t j = 1; j < w->n; j++) {                                                                           \
             i += step;                                                                                                 \
             for (int64_t k = 0; k < width; k++) {                                                                      \
-                acc[k] = tt_mul_c128(acc[k], tt_cast_##X##_c128(x[i + k]));                                            \
+                tt_complex128 z = tt_cast_##X##_c128(x[i + k]);                                                        \
+                acc[k] = JOINED;                                                                                       \
                 out[i + k] = tt_cast_c128_##X(acc[k]);                                                                 \
             }                                                                                                          \
         }                                                                                                              \
     }
-COMPLEX_PROD(c64)
-COMPLEX_PROD(c128)
+COMPLEX_SCAN(prod, c64, tt_mul_c128(acc[k], z))
+COMPLEX_SCAN(prod, c128, tt_mul_c128(acc[k], z))
+COMPLEX_SCAN(logsumexp, c64, tt_logaddexp_c128(z, acc[k]))
+COMPLEX_SCAN(logsumexp, c128, tt_logaddexp_c128(z, acc[k]))
 
 #define ROW logsumexp_row_f32
 #define T float
@@ -111,41 +113,7 @@ COMPLEX_PROD(c128)
 #define TOTAL tt_log_total_f64
 #include "cpu/scan_loop.h"
 
-/* One element after another. */
-#define COMPLEX_LOGSUMEXP(X)                                                                                           \
-    static void logsumexp_##X(const iterator *w, int64_t at, int64_t width) {                                          \
-        const TT_C_##X *x = (const TT_C_##X *)w->a + at;                                                               \
-        TT_C_##X *out = (TT_C_##X *)w->out + at;                                                                       \
-        tt_complex128 acc[STRIP];                                                                                      \
-        int64_t step = w->reverse ? -w->inner : w->inner, i = w->reverse ? (w->n - 1) * w->inner : 0;                  \
-        for (int64_t k = 0; k < width; k++) out[i + k] = x[i + k], acc[k] = tt_cast_##X##_c128(x[i + k]);              \
-        for (int64_t j = 1; j < w->n; j++) {                                                                           \
-            i += step;                                                                                                 \
-            for (int64_t k = 0; k < width; k++) {                                                                      \
-                acc[k] = tt_logaddexp_c128(tt_cast_##X##_c128(x[i + k]), acc[k]);                                      \
-                out[i + k] = tt_cast_c128_##X(acc[k]);                                                                 \
-            }                                                                                                          \
-        }                                                                                                              \
-    }
-COMPLEX_LOGSUMEXP(c64)
-COMPLEX_LOGSUMEXP(c128)
-
-#define RECUR(name, T)                                                                                                 \
-    static void name(const iterator *w, int64_t at, int64_t width) {                                                   \
-        const T *a = (const T *)w->a + at, *b = (const T *)w->b + at;                                                  \
-        T *out = (T *)w->out + at;                                                                                     \
-        int64_t step = w->reverse ? -w->inner : w->inner;                                                              \
-        int64_t i = w->reverse ? (w->n - 1) * w->inner : 0;                                                            \
-        for (int64_t k = 0; k < width; k++) out[i + k] = b[i + k];                                                     \
-        for (int64_t j = 1; j < w->n; j++) {                                                                           \
-            i += step;                                                                                                 \
-            for (int64_t k = 0; k < width; k++) out[i + k] = b[i + k] + a[i + k] * out[i - step + k];                  \
-        }                                                                                                              \
-    }
-RECUR(recur_f32, float)
-RECUR(recur_f64, double)
-
-#define COMPLEX_RECUR(X)                                                                                               \
+#define RECUR(X)                                                                                                       \
     static void recur_##X(const iterator *w, int64_t at, int64_t width) {                                              \
         const TT_C_##X *a = (const TT_C_##X *)w->a + at, *b = (const TT_C_##X *)w->b + at;                             \
         TT_C_##X *out = (TT_C_##X *)w->out + at;                                                                       \
@@ -157,8 +125,10 @@ RECUR(recur_f64, double)
                 out[i + k] = tt_add_##X(b[i + k], tt_mul_##X(a[i + k], out[i - step + k]));                            \
         }                                                                                                              \
     }
-COMPLEX_RECUR(c64)
-COMPLEX_RECUR(c128)
+RECUR(f32)
+RECUR(f64)
+RECUR(c64)
+RECUR(c128)
 
 #define EXTREME(name, T, BEATS)                                                                                        \
     static void name(const iterator *w, int64_t at, int64_t width) {                                                   \

@@ -36,6 +36,22 @@ void tt_fuse_where(int node, int64_t trace);  /* this thread has just recorded i
 
 enum { TT_NODE_OP, TT_NODE_COPY, TT_NODE_REDUCE, TT_NODE_RANDOM };
 
+/* Note [Nothing to fuse]
+ * Where a trace has a few operators and each became a kernel of its own, recording it was no use: eager mode computes
+ * the same sooner. A thread remembers what followed the last four of its programs. When such a trace has followed them
+ * for TT_SEEN_ALONE times in a row, its operators are left to eager mode, if they come as they came then; every
+ * TT_LOOK_AGAIN-th time they are recorded as ever, to see whether there is more to fuse by now. */
+#define TT_FEW_NODES 8
+#define TT_SEEN_ALONE 16
+#define TT_LOOK_AGAIN 64
+#define TT_SUCCESSORS 256
+typedef struct {
+    int64_t after, program; /* the four programs before, and the number of this one */
+    int32_t num_nodes;      /* of it, if there was nothing to fuse */
+    int32_t seen, used;
+    int32_t heads[TT_FEW_NODES]; /* the lower half of the first words of its nodes */
+} tt_successor;
+
 /* What one thread has recorded. */
 typedef struct tt_trace {
     int locked;             /* its thread records, any thread may run it or free a storage */
@@ -55,6 +71,10 @@ typedef struct tt_trace {
     tt_number numbers[TT_FUSE_CONSTANTS];
     int recipe;             /* 1: the nodes that follow are one operator's; 2: and the first of them is there */
     int64_t trace;      /* its number in this process */
+    int64_t history;    /* numbers of the programs that were run last, 16 bits of each */
+    int left, expected; /* nodes left to eager mode; those that still are to come */
+    int32_t heads[TT_FEW_NODES];
+    tt_successor successors[TT_SUCCESSORS];
     struct tt_trace *next;  /* of all there are */
 } tt_trace;
 
@@ -112,6 +132,12 @@ bool tt_record_op(int op, int dtype, tt_array *out, int n, tt_array *const *in);
 bool tt_record_alike(int op, int dtype, tt_array *out, int n, tt_array *const *in);
 bool tt_record_random(tt_array *out, const tt_draw *draw, int dtype);
 bool tt_record_reduce(int reducer, int read, tt_array *out, tt_array *a, int64_t mask, tt_array *param);
+
+/* alone.c: Note [Nothing to fuse] */
+void tt_look_ahead(tt_trace *t, int64_t program);         /* after a program; 0: at the start */
+void tt_note_successor(tt_trace *t, const tt_program *p); /* which was run */
+bool tt_is_left(tt_trace *t, int64_t head);               /* is this node left to eager mode? */
+void tt_expect_nothing(tt_trace *t);                      /* what comes now is recorded in any case */
 
 /* plan.c */
 tt_program *tt_program_of(tt_trace *t, int *hit); /* found or made; NULL and an error: out of memory */

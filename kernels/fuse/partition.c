@@ -8,8 +8,7 @@
  * - a value that another node of the kernel made for the very same elements is passed on in a register;
  * - one that comes through memory must have been written by a kernel that runs before;
  * - a write must come after all earlier reads and writes of its storage: in a kernel that runs later, or in the same
- * one
- *   when they are to the same elements in the same order.
+ *   one when they are to the same elements in the same order.
  * What runs before what is a partial order, kept as a set of kernels for each kernel, so that small kernels on the way
  * (a scalar between a forward and a backward pass) do not cut a large one in two. The kernels are put in line at the
  * end. Before all that, dead nodes are dropped; after it, a value is stored only if it is used outside of its kernel,

@@ -71,6 +71,8 @@ static bool is_full(const tt_trace *t) {
            t->num_numbers + TT_DRAW_NUMBERS > TT_FUSE_CONSTANTS;
 }
 
+static inline int64_t head_of(int kind, int op, int64_t dtype, int n) { return kind | op << 8 | dtype << 16 | n << 24; }
+
 /* Begins a node: where its words go on. */
 static inline int64_t *put_node(tt_trace *t, int64_t head, int64_t operands, int64_t modes, int64_t dtypes, int ndim,
                                 const int64_t *shape) {
@@ -79,6 +81,7 @@ static inline int64_t *put_node(tt_trace *t, int64_t head, int64_t operands, int
     int64_t *w = t->encoding + t->encoded;
     int64_t flags = (again ? 0 : TT_WORD_SHAPE) | modes << 1 | dtypes << 9 | (t->recipe == 2 ? TT_WORD_RECIPE : 0);
     if (t->recipe) t->recipe = 2;
+    if (t->num_nodes < TT_FEW_NODES) t->heads[t->num_nodes] = (int32_t)head;
     *w++ = head | flags << 32;
     *w++ = operands;
     if (!again) {
@@ -126,7 +129,7 @@ static bool append(tt_trace *t, int kind, int op, int dtype, tt_array *out, int 
     t->storages[ids[0]].written = true;
     int64_t operands = ids[0];
     for (int k = 1; k <= n; k++) operands |= ids[k] << (16 * k);
-    int64_t *w = put_node(t, kind | op << 8 | dtype << 16 | n << 24, operands, modes, dtypes, ndim, shape);
+    int64_t *w = put_node(t, head_of(kind, op, dtype, n), operands, modes, dtypes, ndim, shape);
     if (kind == TT_NODE_REDUCE) *w++ = mask;
     for (int k = 0; k <= n; k++)
         if ((modes >> (2 * k) & 3) == TT_MODE_FULL) w = put_layout(w, k ? in[k - 1] : out, t->storages[ids[k]].origin);
@@ -168,7 +171,7 @@ static bool record(int kind, int op, int dtype, tt_array *out, int n, tt_array *
     tt_trace *t = tt_recorder;
     tt_array *in[3], *copies[3] = {NULL, NULL, NULL};
     if (leaves_complex(kind, n, operands, out) || tt_is_shared(out->storage) || tt_fuse_running(t) ||
-        is_too_deep(ndim, shape))
+        is_too_deep(ndim, shape) || tt_is_left(t, head_of(kind, op, dtype, n)))
         return false;
     int device = out->storage->device;
     tt_lazy *p = tt_lazy_of(out->storage);
@@ -232,16 +235,15 @@ static bool append_alike(tt_trace *t, int op, int64_t dtype, tt_array *out, int 
         operands |= (int64_t)id << (16 * which);
         dtypes |= which ? (int64_t)a->dtype << (4 * which) : 0;
     }
-    end_node(t,
-             put_node(t, TT_NODE_OP | op << 8 | dtype << 16 | n << 24, operands, modes, dtypes, out->ndim, out->shape));
+    end_node(t, put_node(t, head_of(TT_NODE_OP, op, dtype, n), operands, modes, dtypes, out->ndim, out->shape));
     t->device = 0;
     return true;
 }
 
 bool tt_record_alike(int op, int dtype, tt_array *out, int n, tt_array *const *in) {
     tt_trace *t = tt_recorder;
-    if (!(tt_is_complex(dtype) && leaves_complex(TT_NODE_OP, n, in, out)) && !t->step && !tt_fuse_running(t) &&
-        !(tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_LINES)) {
+    if (t->left == t->expected && !(tt_is_complex(dtype) && leaves_complex(TT_NODE_OP, n, in, out)) && !t->step &&
+        !tt_fuse_running(t) && !(tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_LINES)) {
         tt_trace_lock(t);
         bool ok = append_alike(t, op, dtype, out, n, in);
         tt_trace_unlock(t);

@@ -82,6 +82,7 @@ bool tt_trace_run(tt_trace *t, int reason) {
     if (!p) return false;
     tt_run_record *w = tt_fuse_setting(TT_FUSE_OBSERVE) ? tt_run_record_new(p, t, reason, hit) : NULL;
     bool ok = run_program(p, t);
+    if (ok && t == tt_recorder) tt_note_successor(t, p);
     if (ok && w) tt_notify_later(w); /* which then does what follows here */
     else {
         if (w) tt_run_record_free(w);
@@ -151,16 +152,17 @@ int tt_sync(tt_array *a, int share) {
     return 0;
 }
 
-static bool forget(tt_storage *s) {
+static bool forget(tt_storage *s, bool wait) {
     for (;;) {
         tt_lazy *p = tt_lazy_of(s);
-        if (!p || p == &tt_under_way) return true;
+        if (!p || p == &tt_under_way) return wait || !p;
         tt_trace *t = p->trace;
         if (tt_fuse_running(t)) {
-            p->dying = true;
+            p->dying |= wait;
             return false;
         }
-        tt_trace_lock(t);
+        if (wait) tt_trace_lock(t);
+        else if (__atomic_exchange_n(&t->locked, 1, __ATOMIC_ACQUIRE)) return false;
         if (s->lazy == p && p->storage == s) {
             p->storage = NULL;
             s->lazy = NULL;
@@ -228,6 +230,7 @@ int tt_fuse_enter(void) {
     t->depth++;
     t->since_enter = 0;
     t->looks = tt_looks;
+    if (t->depth == 1) tt_look_ahead(t, 0);
     tt_recorder = t;
     return t->depth;
 }
@@ -242,6 +245,7 @@ int tt_fuse_leave(void) {
 }
 
 void tt_fuse_read_in_place(void) {
+    if (tt_recorder) tt_expect_nothing(tt_recorder); /* what is to be replayed is recorded */
     if (tt_recorder && tt_recorder->depth == 1 && !tt_fuse_everywhere) tt_recorder->in_place = true;
 }
 

@@ -42,7 +42,7 @@ tt_array *tt_contiguous(tt_array *a) {
 }
 
 tt_array *tt_scalar(int kind, double f, int64_t i) {
-    int dtype = tt_dtype_of_kind(kind);
+    int dtype = kind == TT_KIND_INT && f != 0 ? TT_U64 : tt_dtype_of_kind(kind);
     TT_ON_DEVICE(NULL, "scalar", 0, NULL); /* on the CPU, whose numbers go with any device's arrays */
     tt_array *a = tt_empty(dtype, 0, NULL);
     if (!a) return NULL;

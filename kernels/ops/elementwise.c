@@ -36,6 +36,8 @@ static int result_type(int n, tt_array *const *args) {
         int dtype = args[k]->dtype;
         if (r == 2 && dtype == TT_F64) dtype = tt_default_dtype;
         if (r == 2 && dtype == TT_C128) dtype = tt_complex_dtype(tt_default_dtype);
+        if (r == 2 && rank[r] == TT_U64 && dtype == TT_I64) continue; /* of two numbers one is too large for int64 */
+        if (r == 2 && rank[r] == TT_I64 && dtype == TT_U64) rank[r] = TT_U64;
         if ((rank[r] = rank[r] < 0 ? dtype : tt_promote(rank[r], dtype)) < 0) return -1;
     }
     int result = rank[0];
@@ -47,6 +49,16 @@ static int result_type(int n, tt_array *const *args) {
 }
 
 int tt_result_type(tt_array *a, tt_array *b) { return result_type(2, (tt_array *[]){a, b}); }
+
+/* Is the Python integer, as an element of that integer dtype, itself? A negative one wraps in an unsigned dtype. */
+static bool fits(const tt_array *number, int dtype) {
+    int bits = 8 * tt_itemsizes[dtype], is_unsigned = dtype == TT_U8 || tt_is_wide_unsigned(dtype);
+    if (number->dtype == TT_U64) return dtype == TT_U64;
+    if (number->dtype != TT_I64 || bits == 64) return true;
+    int64_t value, top = (int64_t)1 << (bits - !is_unsigned);
+    memcpy(&value, number->data, 8);
+    return -top - !is_unsigned < value && value < top;
+}
 
 /* The dtype the operator computes in, before halves become float32; -1 and an error when it has none. */
 static int common_dtype(int op, int n, tt_array *const *in) {
@@ -70,6 +82,13 @@ static int common_dtype(int op, int n, tt_array *const *in) {
             return -1;
         }
     }
+    bool selects = op == TT_OP_where || op == TT_OP_clamp || op == TT_OP_maximum || op == TT_OP_minimum;
+    for (int k = 0; selects && tt_is_integral(dtype) && dtype != TT_BOOL && k < n; k++)
+        if (in[k]->flags & TT_FLAG_WEAK && !fits(in[k], dtype)) {
+            tt_fail(TT_RUNTIME_ERROR, "%s: value cannot be converted to type %s without overflow", tt_ops[op].name,
+                    tt_dtype_names[dtype]);
+            return -1;
+        }
     for (int k = 0; op == TT_OP_sub && k < 2; k++)
         if (in[k]->dtype == TT_BOOL) {
             tt_fail(TT_RUNTIME_ERROR, "sub: Subtraction, the `-` operator, with a bool tensor is not supported. If you "
@@ -481,5 +500,14 @@ int tt_in_place(int op, tt_array *out, tt_array *b, double f, int writer) {
     char element[TT_MAX_ITEMSIZE] __attribute__((aligned(16)));
     if ((out->flags | (b ? b->flags : 0)) & TT_FLAG_VIEW) return 0;
     if (!b) b = weak(&number, &storage, element, TT_KIND_FLOAT, &f, NULL);
+    return tt_elementwise_out(op, out, out, b, NULL, writer) < 0 ? -1 : 1;
+}
+
+int tt_in_place_int(int op, tt_array *out, int64_t i, int writer) {
+    tt_array number;
+    tt_storage storage;
+    char element[TT_MAX_ITEMSIZE] __attribute__((aligned(16)));
+    if (out->flags & TT_FLAG_VIEW) return 0;
+    tt_array *b = weak(&number, &storage, element, TT_KIND_INT, NULL, &i);
     return tt_elementwise_out(op, out, out, b, NULL, writer) < 0 ? -1 : 1;
 }

@@ -12,29 +12,27 @@
 enum { LIKE_SUM, SAME, TRUTH, NUMBER, FLOATING }; /* rules of the result's dtype */
 enum { ALONE, DIVIDE, ROOT, DIVIDE_VALID };       /* what is left to do with an accumulator */
 
-#define INFO(name, reducer, rule, then, identity) {name, TT_RED_##reducer, rule, then, identity},
+#define INFO(name, reducer, rule, then, identity) {{name, TT_RED_##reducer}, rule, then, identity},
 typedef struct {
-    const char *name;
-    int8_t reducer, rule, then, identity;
+    tt_reduction_info facts;
+    int8_t rule, then, identity;
 } reduction;
 static const reduction ops[] = {TT_REDUCTIONS(INFO)};
-#define FACTS(name, reducer, rule, then, identity) {name, TT_RED_##reducer},
-static const tt_reduction_info facts[] = {TT_REDUCTIONS(FACTS)};
 #define NUM_OPS ((int)(sizeof ops / sizeof ops[0]))
 
 int tt_reduce_code(const char *name) {
     for (int op = 0; op < NUM_OPS; op++)
-        if (strcmp(ops[op].name, name) == 0) return op;
+        if (strcmp(ops[op].facts.name, name) == 0) return op;
     return -1;
 }
 
-const tt_reduction_info *tt_reduction_facts(int op) { return op >= 0 && op < NUM_OPS ? &facts[op] : NULL; }
+const tt_reduction_info *tt_reduction_facts(int op) { return op >= 0 && op < NUM_OPS ? &ops[op].facts : NULL; }
 
 static const int then_of[] = {TT_RED_ALONE, TT_RED_DIVIDE, TT_RED_ROOT, TT_RED_ALONE};
 
 int tt_reducer_of(int op, int *then) {
     *then = then_of[ops[op].then];
-    return ops[op].reducer;
+    return ops[op].facts.reducer;
 }
 
 /* The bits of the dimensions that `how` and `dims` name. */
@@ -128,12 +126,12 @@ static void fill_parts(tt_array *out, double value) {
 }
 
 static tt_array *reduce(const reduction *op, tt_array *a, int how, int64_t dims, int keepdim, int dtype) {
-    const char *name = op->name;
+    const char *name = op->facts.name;
     int64_t mask, shape[TT_MAX_NDIM];
     TT_ON_DEVICE(NULL, name, 1, &a);
     if (!tt_current(a)) return tt_decline();
     if (!dims_mask(name, a, how, dims, &mask)) return NULL;
-    int rule = op->rule, result = dtype >= 0 ? dtype : a->dtype, reducer = op->reducer;
+    int rule = op->rule, result = dtype >= 0 ? dtype : a->dtype, reducer = op->facts.reducer;
     if (rule == LIKE_SUM && dtype < 0 && tt_is_integral(result)) result = TT_I64;
     else if (rule == TRUTH) result = a->dtype == TT_U8 ? TT_U8 : TT_BOOL;
     else if (rule == NUMBER) result = TT_I64;
@@ -168,10 +166,10 @@ static tt_array *reduce(const reduction *op, tt_array *a, int how, int64_t dims,
 /* The sum of what is not NaN by how many these are. Half types are divided in float32. */
 static tt_array *mean_of_valid(const char *name, tt_array *a, int how, int64_t dims, int keepdim, int dtype) {
     int wide = tt_compute_dtype(dtype);
-    tt_array *sum = reduce(&(reduction){name, TT_RED_nansum, FLOATING, ALONE, 0}, a, how, dims, keepdim, wide),
+    tt_array *sum = reduce(&(reduction){{name, TT_RED_nansum}, FLOATING, ALONE, 0}, a, how, dims, keepdim, wide),
              *out = NULL;
     tt_array *n =
-        sum ? reduce(&(reduction){name, TT_RED_valid, FLOATING, ALONE, 0}, a, how, dims, keepdim, wide) : NULL;
+        sum ? reduce(&(reduction){{name, TT_RED_valid}, FLOATING, ALONE, 0}, a, how, dims, keepdim, wide) : NULL;
     tt_array *mean = n ? tt_binary(TT_OP_div, sum, n) : NULL;
     if (mean) out = wide == dtype ? tt_alias(mean) : tt_cast(mean, dtype);
     if (sum) tt_free(sum);

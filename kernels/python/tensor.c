@@ -13,10 +13,9 @@ static PyObject *array_pointer; /* ffi.typeof("tt_array *") */
 static PyTypeObject *base;
 
 static void free_array(tt_array *a) {
-    if (tt_free_may_wait(a)) { /* for a thread that may want Python's lock: a callback's */
-        Py_BEGIN_ALLOW_THREADS tt_free(a);
-        Py_END_ALLOW_THREADS
-    } else tt_free(a);
+    if (tt_free_at_once(a)) return;
+    Py_BEGIN_ALLOW_THREADS tt_free(a); /* the thread that is waited for may want Python's lock: a callback's */
+    Py_END_ALLOW_THREADS
 }
 
 /* The callback of a weak reference to a handle, which has kept itself alive until now. */

@@ -111,8 +111,7 @@ TT_FN float tt_abs_f32(float x) { return tt_float_bits(tt_bits_f32(x) & 0x7fffff
 TT_FN double tt_abs_f64(double x) { return tt_double_bits(tt_bits_f64(x) & 0x7fffffffffffffffull); }
 
 /* -x, of which no compiler makes a subtraction: gcc 12 contracts a product and a subtraction that stand beside a
- * product
-   and a sum, though it is told not to. */
+ * product and a sum, though it is told not to. */
 TT_FN float tt_opposite_f32(float x) { return tt_float_bits(tt_bits_f32(x) ^ 0x80000000u); }
 TT_FN double tt_opposite_f64(double x) { return tt_double_bits(tt_bits_f64(x) ^ 0x8000000000000000ull); }
 

@@ -26,8 +26,7 @@ TT_LONG_FN double tt_log_ndtr_f64(double x) {
 }
 
 /* In the middle by erfinv. In the tails, Halley's iteration on log Phi(-z) = log q, whose start is Abramowitz and
- * Stegun
- * 26.2.23, to 4.5e-4; with Mills' ratio r, the derivative of the left side is -1 / r, and r' = z r - 1. */
+ * Stegun 26.2.23, to 4.5e-4; with Mills' ratio r, the derivative of the left side is -1 / r, and r' = z r - 1. */
 TT_LONG_FN double tt_ndtri_f64(double p) {
     double q = p < 0.5 ? p : 1 - p, log_q, t, z, r, miss;
     if (!(p >= 0 && p <= 1)) return TT_NAN_F64;

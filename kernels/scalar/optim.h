@@ -1,6 +1,5 @@
 /* The optimisers' update rules for one element, in the order of operations of torch's single-tensor implementations.
- * The
-   loops of the CPU and the kernels of CUDA call them with constant flags. */
+ * The loops of the CPU and the kernels of CUDA call them with constant flags. */
 #ifndef TT_SCALAR_OPTIM_H
 #define TT_SCALAR_OPTIM_H
 

@@ -1,6 +1,5 @@
 /* Update rules for elements of type T; optim.h includes this file for each dtype, with OF(name) the function's name. A
- * rule
-   takes and leaves the parameter and the states s0, s1, s2, as far as its flags use them.
+ * rule takes and leaves the parameter and the states s0, s1, s2, as far as its flags use them.
 
    sgd      s0: momentum buffer.  a: momentum, b: 1 - dampening
    adam     s0, s1, s2: exp_avg, exp_avg_sq, max_exp_avg_sq.  a: 1 - beta1, b: beta2, c: 1 - beta2,

@@ -1,6 +1,5 @@
 /* Numbers of the distributions from words of a random stream (philox.h), one at a time: shared by the CPU's loops and
- * the
-   kernels of CUDA. */
+ * the kernels of CUDA. */
 #ifndef TT_SCALAR_RANDOM_H
 #define TT_SCALAR_RANDOM_H
 
@@ -21,8 +20,8 @@
 enum { TT_RANDOM_KINDS(TT_RANDOM_ENUM) TT_NUM_RANDOM_KINDS };
 
 /* What a kind needs besides words. rate: of the logarithm, negative. dropped, unit: a uniform float32 has no more
- * binary
-   digits than the dtype it ends in, for rounding must not make it b; it is a word less `dropped` bits, times unit. */
+ * binary digits than the dtype it ends in, for rounding must not make it b; it is a word less `dropped` bits, times
+ * unit. */
 typedef struct {
     float a, b, width, rate, unit;
     tt_u32 dropped;

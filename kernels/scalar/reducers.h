@@ -8,8 +8,7 @@
  * rule: the result's dtype. LIKE_SUM  the input's, for integers int64     SAME  the input's       NUMBER  int64
  *                           FLOATING  the input's, which must be floating  TRUTH  bool
  * then: what is left to do with an accumulator: nothing (ALONE), DIVIDE by the number of elements, ROOT, DIVIDE_VALID
- * by
- *       the result of the reducer `valid`
+ *       by the result of the reducer `valid`
  * identity: the result for no elements; -1: there is none
  *
  * Enumerators, loops, their tables, and tinytorch/scalar.py follow from the lists. A reducer itself is three macros:

@@ -9,7 +9,10 @@ import torch
 import torch._dynamo
 import torch.backends.cudnn
 import torch.utils.collect_env
+import torch.utils.cpp_extension
 import torch.distributed as dist
+import torch.distributed.nn as distributed_nn
+from torch.distributed.optim import ZeroRedundancyOptimizer
 import torch.nn as nn
 import torch.nn.functional as F
 from torch.autograd import Variable
@@ -146,6 +149,17 @@ ddp = nn.parallel.DistributedDataParallel(nn.Linear(2, 1))
 with ddp.no_sync():
     ddp(torch.ones(1, 2)).sum().backward()
 tell(objects, [name for name, p in ddp.named_parameters() if p.grad is not None])
+x = torch.ones(2, requires_grad=True)
+parts = distributed_nn.all_gather(x) + (distributed_nn.all_reduce(x * 2), distributed_nn.reduce(x, 0))
+tell(len(parts), torch.autograd.grad(sum(parts), x, torch.ones(2)), distributed_nn.functional.gather(x)[0].detach())
+parts = nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(3))
+sharded = ZeroRedundancyOptimizer(parts[:1], torch.optim.SGD, lr=0.5)
+sharded.add_param_group({"params": parts[1:], "lr": 0.25})
+sum((part**2).sum() for part in parts).backward()
+sharded.step()
+tell([part.tolist() for part in parts], isinstance(sharded, Optimizer), error_of(sharded.state_dict)[:60])
+sharded.consolidate_state_dict()
+tell([group["lr"] for group in sharded.state_dict()["param_groups"]])
 dist.destroy_process_group()
 tell(dist.is_initialized(), error_of(torch.hub._get_torch_home) == "no error")
 
@@ -240,3 +254,70 @@ with stateless._reparametrize_module(layer, {"weight": torch.ones(1, 2)}):
 tell(
     torch.equal(layer.weight, layer.weight * 1), isinstance(distributions.AffineTransform(1, 2).inv, _InverseTransform)
 )
+
+# What programs import from inner modules.
+from torch import _VF  # noqa: E402
+from torch._utils import ExceptionWrapper  # noqa: E402
+from torch.cpu.amp.grad_scaler import GradScaler as CPUScaler  # noqa: E402
+from torch.cuda._utils import _get_device_index  # noqa: E402
+from torch.cuda.amp.autocast_mode import autocast  # noqa: E402
+from torch.cuda.amp.grad_scaler import GradScaler  # noqa: E402
+from torch.nn import _reduction as _Reduction  # noqa: E402
+from torch.nn.functional import _canonical_mask, _in_projection_packed, handle_torch_function  # noqa: E402
+from torch.nn.init import _calculate_correct_fan, _no_grad_trunc_normal_  # noqa: E402
+from torch.nn.modules.rnn import apply_permutation  # noqa: E402
+from torch.nn.modules.transformer import _get_activation_fn  # noqa: E402
+from torch.nn.utils.spectral_norm import SpectralNorm, spectral_norm  # noqa: E402
+from torch.nn.utils.weight_norm import WeightNorm  # noqa: E402
+from torch.optim.adamw import AdamW  # noqa: E402
+from torch.overrides import has_torch_function_unary, has_torch_function_variadic  # noqa: E402
+from torch.utils._contextlib import _DecoratorContextManager  # noqa: E402
+from torch.utils._foreach_utils import _group_tensors_by_device_and_dtype  # noqa: E402
+
+tell([c.__name__ for c in (CPUScaler, autocast, GradScaler, SpectralNorm, WeightNorm, AdamW, ExceptionWrapper)])
+tell(_VF.relu(T([-1.0, 2.0])), torch._C._nn.gelu(T([0.0])), torch._C._TensorBase.__name__ is not None)
+tell([_Reduction.get_enum(word) for word in ("none", "mean", "sum")], error_of(lambda: _Reduction.get_enum("all")))
+tell(_Reduction.legacy_get_string(None, False, emit_warning=False), _Reduction.legacy_get_enum(False, None, False))
+x = torch.arange(6.0).reshape(2, 3)
+w, b = torch.arange(27.0).reshape(9, 3), torch.arange(9.0)
+tell([[t.tolist() for t in _in_projection_packed(*qkv, w, b)] for qkv in ((x, x, x), (x, x + 1, x + 1), (x, x, x + 2))])
+mask = T([True, False])
+tell(_canonical_mask(mask, "a", None, "b", torch.float32), _canonical_mask(x, "a", torch.float32, "b", torch.float32))
+tell(error_of(lambda: _canonical_mask(T([1]), "a", None, "b", torch.float32)).partition(":")[0])
+tell([_calculate_correct_fan(w, mode) for mode in ("fan_in", "fan_out")], handle_torch_function is not None)
+tell(_no_grad_trunc_normal_(torch.empty(50), 0.0, 1.0, -1.0, 1.0).abs().max() <= 1, _get_device_index(1))
+tell(
+    apply_permutation(x, T([2, 0]), 1), _get_activation_fn("gelu") is F.gelu, error_of(lambda: _get_activation_fn("no"))
+)
+tell(has_torch_function_unary(x), has_torch_function_variadic(x, 1, None), F.GRID_SAMPLE_PADDING_MODES["border"])
+tell([name for name, _ in torch.nn.utils.spectral_norm(nn.Linear(2, 2)).named_parameters()], spectral_norm.__name__)
+groups = _group_tensors_by_device_and_dtype([[x, x.double(), x + 1], [w, w, b]], with_indices=True)
+tell([(str(d), str(t), [len(part) for part in lists], at) for (d, t), (lists, at) in sorted(groups.items(), key=str)])
+
+
+class Counting(_DecoratorContextManager):
+    entered = 0
+
+    def __enter__(self):
+        Counting.entered += 1
+
+    def __exit__(self, *exc):
+        pass
+
+
+Counting()(abs)(-1), Counting()(abs)(-2)
+tell(Counting.entered, error_of(lambda: torch.utils.cpp_extension.load_inline()).partition(":")[0] != "no error")
+
+# The CPU as a device.
+cpu = torch.cpu
+tell(cpu.is_available(), cpu.device_count(), cpu.current_device(), cpu.synchronize(), cpu.is_initialized())
+with cpu.stream(cpu.current_stream()) as inside:
+    event = cpu.current_stream().record_event() if hasattr(cpu.Stream, "record_event") else None
+chosen, first = cpu.Stream(), cpu.current_stream()
+with cpu.stream(chosen), cpu.stream(None):
+    tell(cpu.current_stream() is chosen)
+tell(cpu.current_stream() is first)
+tell(inside, cpu.Stream().wait_stream(cpu.current_stream()), cpu.Event().query(), cpu.set_device("cpu"))
+tell(issubclass(torch.AcceleratorError, RuntimeError), torch.cuda.AcceleratorError is torch.AcceleratorError)
+if not torch.cuda.is_available():
+    tell(torch.cuda.is_tf32_supported(), torch.cuda.memory_stats_as_nested_dict(), torch.cuda.get_gencode_flags())

@@ -11,6 +11,13 @@ import tinytorch as tt
 
 torch = pytest.importorskip("torch")
 
+
+@pytest.fixture(autouse=True)
+def checked():
+    """PyTorch checks nothing once its compiler has been at work, for which the first ``checkpoint`` is enough."""
+    torch.distributions.Distribution.set_default_validate_args(True)
+
+
 REFUSED = [
     (ValueError, lambda m, d: d.Normal(m.zeros(2), m.tensor([1.0, -1.0]))),
     (ValueError, lambda m, d: d.Normal(math.nan, 1.0)),

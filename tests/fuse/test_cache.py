@@ -246,6 +246,22 @@ def test_a_read_only_folder_is_done_without(folder, monkeypatch):
     is_refused(folder, "is read-only")
 
 
+def test_threads_share_the_temporary_folder(folder, monkeypatch):
+    """All find what one of them has built, though each may have made a folder."""
+    cache, make, made = Cache(str(folder)), cache_module.tempfile.mkdtemp, []
+
+    def slowly(prefix):
+        path = make(prefix=prefix)
+        made.append(path)
+        if len(made) == 1:
+            cache.private()  # the other thread
+        return path
+
+    monkeypatch.setattr(cache_module.tempfile, "mkdtemp", slowly)
+    assert cache.private() == cache.private() == made[1]
+    assert [os.path.isdir(path) for path in made] == [False, True]
+
+
 def test_a_full_disk_is_done_without_but_still_read(folder, monkeypatch):
     cache = Cache(str(folder))
     kept = cache.build(OTHER, "source", fake_compiler)

@@ -62,12 +62,14 @@ OBJECTS = (
     "torch.Size([2, 3])",
     "torch.float32",
 )
-#: Not called: what changes the process for the calls that follow, writes files, or starts processes.
+#: Not called: what changes the process for the calls that follow, writes files, starts processes, or asks for devices
+#: that are not there.
 LEFT_OUT = {
     "save", "load", "config", "fuse", "cuda.manual_seed", "cuda.manual_seed_all", "detect_anomaly", "from_file",
     "get_worker_info", "DataLoader",
     "graph_to_dot", "OutOfMemoryError", "LinAlgError", "no_grad", "enable_grad", "inference_mode", "GradcheckError",
-    "SDPBackend", "share_memory_", "__dir__", "__setstate__", "__reduce_ex__", "__new__", "set_", "Function", "Node",
+    "SDPBackend", "share_memory_", "xpu", "mtia", "__dir__", "__setstate__", "__reduce_ex__", "__new__", "set_",
+    "Function", "Node",
 }  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """What the fuzzers found, in kind: each ended the process, hung, or raised what tells of a fault inside."""
 
+import inspect
 import itertools
 import math
 import warnings
@@ -10,6 +11,8 @@ import pytest
 import tinytorch as tt
 from fuzz.arguments import HOSTILE
 from tinytorch.nn import functional as F
+from tinytorch.ops.declare.op import NAMESPACES
+from tinytorch.ops.declare.refusals import IN_CPP
 
 
 @pytest.mark.parametrize("cls", [tt.dtype, tt.layout, tt.memory_format])
@@ -261,7 +264,109 @@ RAISES = """
     torch.matmul(T(3), T(1, 3).to_sparse())
     torch.testing.make_tensor(2, dtype="meta", device="cpu")
     torch.nn.ParameterDict({"a": T(2)}).pop(-2)
+    torch.pixel_shuffle(T(4, 2, 2), Liar())
+    torch.pixel_unshuffle(T(1, 2, 2), Liar())
+    F.adaptive_max_pool2d(T(1, 5, 6), Liar())
+    F.adaptive_avg_pool3d(T(1, 4, 3, 4), Short([1, 2]))
+    F.adaptive_avg_pool1d(T(), 4)
+    F.adaptive_avg_pool3d(T(), 2)
+    F.adaptive_avg_pool2d(T().long(), 1)
+    F.adaptive_max_pool2d(T(2).long(), (None, 4))
+    F.fractional_max_pool3d(T(3, 4), 2, 2)
+    F.avg_pool2d(T().bool(), 2)
+    F.max_unpool1d(T(1, 1, 3).int(), T(1, 1, 3).long(), 2, output_size=(9,))
+    F.max_unpool1d(T(1, 1, 3), T(1, 1, 3).long(), (), output_size=(7,))
+    F.max_unpool2d(T(1, 3, 3), T(1, 3, 3).long(), nan)
+    F.max_unpool3d(T(1, 3, 3, 3), T(1, 3, 3, 3).long(), torch.tensor(-1))
+    F.max_pool2d(T(1, 5, 6), 2, ceil_mode=np.array([1, 2]))
+    F.kl_div(T(2), T(2), log_target=np.array([1, 2]))
+    F.local_response_norm(T(2, 5, 3), 3, beta=np.array([1, 2]))
+    F.instance_norm(T(2, 3, 2, 2), use_input_stats=[])
+    F.batch_norm(T(2, 3, 2), T(3).long(), None, training=True)
+    F.binary_cross_entropy(T(2) * 3, T(2), size_average=[])
+    F.normalize(T(2, 3), dim=(1, 2))
+    F.normalize(T(2, 3), dim=(0, 0))
+    F.l1_loss(T(2, 3), T(2, 3), weight=T(7))
+    F.huber_loss(T(2, 3), T(2, 3), weight=T(3))
+    F.multi_margin_loss(T().bool(), T().long())
+    F.nll_loss(T(2, 3, 4), (T(2, 4) * 9).byte())
+    F.ctc_loss(T().long(), T(2, 3).long(), (5, 4), (3, 2))
+    F.embedding_bag(T(2, 3).bool(), T(4, 2))
+    F.embedding_bag(T(6).long(), T(4, 2), T().bool())
+    F.embedding_bag(T(6).long(), T(4, 2), torch.zeros(2).long(), mode="sum", per_sample_weights=T().long())
+    F.bilinear(T(2, 2), T(2, 3), T().long())
+    F.linear_cross_entropy(T(3, 4), T(5, 4), T(3).long(), linear_bias=np.int64(1))
+    torch.pca_lowrank(T(5, 2).int(), 2)
+    torch.pca_lowrank(T(5, 2), 2, niter=nan)
+    torch.lstm_cell(T(4, 3), [T(4, 2)] * 2, T(3).long(), T(8, 2))
+    torch.gru_cell(T(), T(1, 2), T(6, 3), T(6, 2))
+    torch.rnn_tanh_cell(T(1, 3), T(3), T(2, 3), T(2, 2))
+    torch.rnn_relu_cell(T(1, 3), T(), T(2, 3), T(2, 2))
+    torch.gru(T(6, 3), T(3).long(), T().long(), [T(6, 3), T(6, 2), T(6), T(6)], True, 1, 0.0, True, False)
+    torch.var(T(2).long(), (0, 1))
+    torch.std_mean(T().bool(), 9)
+    torch.mean(T(2).int(), 9)
+    torch.std(T(2, 3), unbiased=False, out=T())
+    torch.nansum(T(2, 3), 0, out=T().long())
+    torch.mv(T(), T(3))
+    torch.trace(T().bool())
+    torch.bincount(T(2, 2).bool())
+    torch.norm_except_dim(T().bool())
+    torch.norm(T(2, 3), inf, dtype=int)
+    torch.linalg.matrix_norm(T(3, 2), dtype=int)
+    torch.linalg.norm(T(2, 3), b"x", 0)
+    torch.linalg.eigh(T(2, 2), UPLO=b"x")
+    torch.linalg.ldl_solve(T(3, 3), T(3).int(), T(3))
+    torch.linalg.vecdot(T(2, 3), T(2, 3), dim=(0, 0))
+    torch.nuclear_norm(T(2, 2, 3), torch.tensor(1))
+    torch.segment_reduce(T(6), b"x", lengths=T(3).long())
+    torch.hann_window(3, device=b"x")
+    torch.ones(2, device=np.int64(-1))
+    T(2).to(np.int64(-1))
+    torch.bartlett_window(3, dtype=int)
+    torch.signal.windows.cosine(3, dtype=int)
+    torch.index_add(T(4, 3), 0, torch.tensor([9]), T(1, 3))
+    torch.index_add(T(4, 3), 0, torch.tensor([9]).int(), T(1, 3))
+    torch.index_add(T(4, 3), 0, torch.tensor([9]), T(1, 3), alpha=2)
+    torch.index_add(T(4), 0, torch.tensor([9]), T(1))
+    torch.slice_scatter(T(4, 3), T(4, 2), 1, 0, 3, Index(-9))
+    torch.slice_copy(T(4, 3), 0, 1, 9, Index(-9))
+    torch.tensor_split(T(5), Index(0))
+    torch.rot90(T(2, 3), 1, Short([1, 2]))
+    torch.repeat_interleave(T(2, 3), None)
+    torch.repeat_interleave(T(2, 3))
+    torch.round(T(2).long(), decimals=2**31)
+    torch.clone(T(2), memory_format=torch.strided)
+    torch.tensordot(T(2, 3), T(3, 2), T(0))
+    torch.histogramdd(T(5, 2), torch.tensor(-1))
+    torch.histogram(T(3), torch.tensor(-1), range=(-1.0, 1.0))
+    torch.istft(T(5, 4), 8, win_length=torch.tensor(True))
+    torch.gradient(T(4), dim=Index(-9))
+    torch.argmin(T(), axis=Index(1))
+    torch.cat((T(2, 3), T(1, 3)), axis=Index(1))
+    torch.addmm(T(2, 4).long(), T(2, 3).long(), T(3, 4).long(), beta=Liar())
+    torch.nn.utils.fuse_conv_bn_weights(T(2, 3), T(2), 1, 2, 3, 4, 5)
+    torch.lstm(T(3, 2, 3), [T(2, 0), T(3, 2)], [T(8, 3), T(8, 2), T(8), T(8)], True, 1, 0.0, True, False, False)
+    F.rms_norm(T(2, 3), "nonsense")
+    F.fractional_max_pool3d(T(1, 2, 4, 3, 4), 2, [T(), None])
+    torch.histogram(T(3), 4, range=[T()])
+    T().__dlpack__(stream=True)
+    T(2, 3).count_nonzero(1, -1)
+    torch.nn.grad.conv3d_input(b"x", {}, T(0), dilation=2**62)
+    torch.full((2,), -1.0, dtype=torch.uint8)
+    T(2).byte().fill_(-0.5)
+    T(2).byte().addcmul(T(2).byte(), T(2).byte(), value=-T())
+    torch.conv1d(T(1, 2, 6), T(2, 2, 3), padding=-T(1).int().to_sparse())
+    T().size(0)
+    T().stride(-1)
     torch.nn.ModuleList([torch.nn.ReLU()]).insert(T(3, 3), -99)
+    torch.autograd.graph.get_gradient_edge(Anything())
+    torch.transpose(T(3).to_sparse(), 1, 1)
+    torch.nn.functional.fold(T(1), T(6, 16), (3, 4), (2, 3), padding=(1, 1), stride=1)
+    torch.gru(T(0), T(4, 2, 2), [T(6, 2)] * 8, False, 2, 0.0, False, True, True)
+    torch.nn.functional.batch_norm(T(2, 3), T(3), None, training=True)
+    torch.linalg.matrix_rank(T(0), T(2, 3, 3), atol=T(2))
+    torch.linalg.pinv(T(3, 3), 0.1, atol=0.1)
 """
 
 
@@ -295,6 +400,18 @@ ANSWERS = """
     torch.matmul(A(3), A(3, 2).to_sparse())
     A(3).broadcast_to(Index(3))
     F.unfold(A(1, 4, 4), (2, True))
+    F.adaptive_avg_pool2d(A(3, 4), 1)
+    A(2, 3).count_nonzero(0, 1)
+    A(3) * ((A(1) + 2).to_sparse().item() + float((A(1) + 2).to_sparse()) + int((A(1) + 2).to_sparse()))
+    A(2).int().addcmul(A(2).int(), A(2).int(), value=A() + 2)
+    F.adaptive_avg_pool3d(A(2, 2, 2, 2, 3, 4), 1)
+    torch.histogramdd(A(5, 2), torch.tensor(3)).hist
+    torch.histogram(A(3), torch.tensor(3), range=(-1.0, 1.0)).hist
+    torch.linalg.eigvalsh(A(2, 2), UPLO=b"L")
+    A(2).to(b"cpu")
+    torch.round(A(2), decimals=2**31)
+    torch.round(A(2) + 0.125, decimals=-(2**62))
+    torch.slice_copy(A(4, 3), 0, 1, 9, Index(2))
 """
 
 
@@ -308,6 +425,12 @@ def test_the_answer_is_pytorch_s(torch, call):
 
         found.append(eval(call, {"torch": m, "F": m.nn.functional, "A": A, **HOSTILE}).tolist())
     np.testing.assert_allclose(found[1], found[0], rtol=1e-5, atol=1e-6)
+
+
+def test_functions_that_pytorch_has_in_cpp(torch):
+    """Their parser comes before the ValueErrors of functions in Python."""
+    names = [name for name in NAMESPACES["nn.functional"] if hasattr(torch.nn.functional, name)]
+    assert {n for n in names if inspect.isbuiltin(getattr(torch.nn.functional, n))} == IN_CPP
 
 
 def test_more_layers_than_memory():

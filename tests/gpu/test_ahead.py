@@ -1,9 +1,11 @@
 """Kernels that are compiled before they are asked for."""
 
+import sys
 import threading
 import time
 
 import pytest
+from tinytorch import cache
 from tinytorch.backends.cuda import ahead, kernels, nvrtc
 from tinytorch.backends.cuda.source import name_of, source_of
 
@@ -15,7 +17,7 @@ def compiled(monkeypatch):
     """The sources that were compiled, in whichever thread; an empty cache."""
     made, lock = [], threading.Lock()
 
-    def cubin(source, name, arch):
+    def cubin(source, name, arch, compile_cubin=None):
         time.sleep(0.01)
         with lock:
             made.append(source)
@@ -28,6 +30,7 @@ def compiled(monkeypatch):
     monkeypatch.setattr(kernels, "on_disk", lambda key: None)
     for name, value in (("_begun", {}), ("_waiting", []), ("_asked", set()), ("_threads", []), ("_started", [False])):
         monkeypatch.setattr(ahead, name, value)
+    monkeypatch.setattr(ahead, "_processes", [])
     monkeypatch.setattr(ahead, "_LEAST_CORES", 1)
     yield made
     ahead.stop()
@@ -42,6 +45,21 @@ def test_each_kernel_is_compiled_once(compiled):
     assert len(ahead.usual()) <= len(compiled) <= 2 * len(keys) + 8 and set(map(source_of, ahead.usual())) == set(
         compiled
     )
+
+
+def test_a_destructor_may_ask_for_a_kernel(compiled, monkeypatch):
+    """While the thread that runs it looks at what is to be compiled."""
+    monkeypatch.setattr(ahead, "_started", [True])
+    done = []
+
+    def look():
+        with ahead._lock:
+            done.append(ahead.cubin("one", "one", ARCH))
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    thread.join(10)
+    assert done == [b"one"]
 
 
 def test_those_like_what_was_asked_for_come_first(compiled, monkeypatch):
@@ -65,6 +83,82 @@ def test_the_end_does_not_wait_for_all(compiled):
     ahead.stop()
     assert not ahead._waiting and not any(thread.is_alive() for thread in ahead._threads)
     assert len(compiled) < len(ahead.usual())
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_device_that_is_opened(compiled, monkeypatch, kept):
+    """The usual kernels are compiled, unless the cache has some of them."""
+    if kept:
+        monkeypatch.setattr(kernels, "on_disk", lambda key: b"code" if "gelu" in key else None)
+    ahead.expect(ARCH)
+    for thread in threading.enumerate():
+        if thread.name == "tinytorch: kernels":
+            thread.join(30)
+    for thread in ahead._threads:
+        thread.join(30)
+    assert sorted(compiled) == ([] if kept else sorted(map(source_of, ahead.usual())))
+
+
+@pytest.fixture
+def process():
+    try:
+        nvrtc.library()
+    except OSError:
+        pytest.skip("no NVRTC")
+    process = nvrtc.Process()
+    yield process
+    process.close()
+
+
+def test_a_process_compiles(process, tmp_path):
+    source = 'extern "C" __global__ void tt_kernel(int *p) { *p = 1; }'
+    for _ in range(2):
+        made = process.compile_cubin(source, "one", ARCH, str(tmp_path))
+        assert made == nvrtc.compile_cubin(source, "one", ARCH, str(tmp_path))
+        with pytest.raises(nvrtc.CompileError, match="the kernel wrong did not compile for sm_90a"):
+            process.compile_cubin("no kernel", "wrong", ARCH, str(tmp_path))
+
+
+def test_a_process_that_ends(process, tmp_path):
+    """Who waits for it gets an error."""
+    process.compile_cubin("", "none", ARCH, str(tmp_path))
+    process.kill()
+    with pytest.raises(nvrtc.CompileError):
+        process.compile_cubin("", "none", ARCH, str(tmp_path))
+
+
+def test_no_other_program_is_started(monkeypatch, tmp_path):
+    """Where another program has Python inside."""
+    monkeypatch.setattr(sys, "executable", "/bin/echo")
+    with pytest.raises(nvrtc.CompileError, match="another program"):
+        nvrtc.Process().compile_cubin("", "none", ARCH, str(tmp_path))
+
+
+@pytest.mark.parametrize("program", ["/bin/echo", "/bin/false"], ids=["another program", "ends at once"])
+def test_the_cache_outlives_a_process(monkeypatch, tmp_path, recwarn, program):
+    """Its folder is not to blame for a process that does not start or ends: kernels are kept there as before."""
+    kept = cache.Cache(str(tmp_path / "kernels"))
+    monkeypatch.setattr(kernels, "kept", lambda: kept)
+    monkeypatch.setattr(kernels, "key_of", lambda source, arch: "0" * 64)
+    python = tmp_path / "python"
+    python.symlink_to(program)
+    monkeypatch.setattr(sys, "executable", str(python) if program == "/bin/false" else program)
+    process = nvrtc.Process()
+    for _ in range(2):
+        with pytest.raises(nvrtc.CompileError):
+            kernels.cubin("", "none", ARCH, process.compile_cubin)
+    process.close()
+    code = b"\x7fELF code"
+    assert kernels.cubin("", "one", ARCH, lambda *_: code) == code
+    assert kept.read("0" * 64, cache.CUDA) == code and kept.get("0" * 64, cache.CUDA).startswith(kept.folder)
+    assert not recwarn.list
+
+
+def test_nothing_is_started_at_the_end(compiled):
+    """By a device that was opened just before."""
+    ahead.stop()
+    ahead._start(ARCH)
+    assert not ahead._threads and not ahead._waiting
 
 
 def test_they_are_kernels():

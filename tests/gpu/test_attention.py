@@ -9,6 +9,8 @@ import pytest
 import tinytorch as tt
 from gpu import emulator
 from tinytorch.autograd import grad, gradcheck, gradgradcheck
+from tinytorch.backends.cpu import ffi
+from tinytorch.backends.cuda import attention
 from tinytorch.nn.attention import SDPBackend, sdpa_kernel
 
 pytestmark = pytest.mark.usefixtures("gpu")
@@ -187,6 +189,29 @@ def test_by_cudnn(shape, dtype, causal, gpu):
     for deterministic in (True, False):
         with tt.backends.cudnn.flags(enabled=True, deterministic=deterministic):
             compare(shape, dtype, {"is_causal": causal}, SDPBackend.CUDNN_ATTENTION)
+
+
+@pytest.mark.parametrize("deterministic, asked", [(True, False), (False, True), (False, False)])
+def test_derivatives_by_cudnn_may_differ_from_run_to_run(deterministic, asked, monkeypatch):
+    """The library is asked for them only where nobody wants them to be the same in every run."""
+    wanted = []
+    monkeypatch.setattr(attention, "_is_installed", lambda: True)
+    monkeypatch.setattr(attention.cudnn, "version", lambda: 92000)
+    monkeypatch.setattr(attention.cudnn, "handle_of", lambda device: None)
+    monkeypatch.setattr(attention.cudnn, "kept_plan", lambda handle, key, make: wanted.append(key))  # it has none
+    problem = ffi.new("tt_attend *", {"rows": 128, "keys": 128, "width": 64, "out_width": 64, "align": 4})
+    for k in range(8):
+        problem.steps[k] = [8, 8, 8]
+    tensors = ffi.new("void *[]", 9)
+    tt.use_deterministic_algorithms(asked)
+    try:
+        with tt.backends.cudnn.flags(enabled=True, deterministic=deterministic):
+            for backward in (0, 1):
+                problem.backward = backward
+                assert attention.attend(0, problem, tensors, 0) == 1
+    finally:
+        tt.use_deterministic_algorithms(False)
+    assert len(wanted) == (1 if deterministic or asked else 2)
 
 
 def test_half_types_in_a_graph():

@@ -9,6 +9,7 @@ import pytest
 import tinytorch as tt
 from gpu import emulator
 from tinytorch.backends import cudnn as settings
+from tinytorch.backends.cpu import lib
 from tinytorch.backends.cuda import binding, convolution, cudnn
 
 HERE = Path(__file__).resolve().parent
@@ -125,8 +126,8 @@ def test_plans_do_not_pile_up(fake, monkeypatch):
     monkeypatch.setattr(cudnn, "_retired", [])
     for n in range(1, 9):
         convolve(n)
-        assert len(cudnn._handles[0].plans) <= 3 and not cudnn._retired
-    there = len(cudnn._handles[0].plans)
+        assert len(cudnn._handles[0].plans) <= 3 and len(cudnn._retired) <= 3
+    there = len(cudnn._handles[0].plans) + len(cudnn._retired)
     cudnn.expect_graphs()
     for n in range(1, 9):
         convolve(n)
@@ -146,6 +147,98 @@ def test_results_are_the_same_in_every_run_unless_allowed_otherwise(fake, monkey
     finally:
         tt.use_deterministic_algorithms(False)
     assert executed(fake) == [1, 2, 0]
+
+
+@pytest.fixture
+def again(fake, emulated, monkeypatch):
+    """The problems of which Python is told: C asks the library for others itself."""
+    told = []
+
+    def convolve(device, problem, *how):
+        told.append(problem.computed)
+        return convolution.convolve(device, problem, *how[:-1], 0, keep=True)
+
+    monkeypatch.setattr(emulated, "convolve", convolve)
+    lib.tt_cuda_forget_plans()
+    with emulated:  # its memory can be read
+        yield told
+    lib.tt_cuda_forget_plans()
+
+
+@pytest.mark.parametrize("workspace", [0, 1000])
+def test_python_is_told_once(again, fake, workspace):
+    fake.fake_workspace = workspace
+    x, w = tt.randn(2, 3, 5, 6), tt.randn(4, 3, 3, 3)
+    wanted = F.conv2d(x, w, padding=1)
+    x, w = x.to("cuda"), w.to("cuda")
+    after = []
+    for _ in range(3):
+        assert tt.allclose(F.conv2d(x, w, padding=1).cpu(), wanted, 1e-4, 1e-5)
+        after.append(tt.cuda.memory_allocated())
+    assert len(again) == 1 and executed(fake) == [3, 0, 0]
+    assert after[2] == after[1] == after[0]
+
+
+def test_a_plan_that_is_replaced_is_forgotten(again, monkeypatch):
+    """As where there was no memory for it; what another thread executes stays for a while."""
+    monkeypatch.setattr(cudnn, "_retired", [])
+    for _ in range(2):
+        convolve()
+    ((key, plan),) = cudnn._handles[0].plans.items()
+    cudnn.keep_plan(cudnn._handles[0], key, None)
+    assert len(again) == 1 and cudnn._retired == [plan]
+    cudnn.keep_plan(cudnn._handles[0], key, plan)
+    for _ in range(2):
+        convolve()
+    assert len(again) == 2
+
+
+def test_a_setting_that_another_thread_changes_meanwhile(again, fake, monkeypatch):
+    """What was chosen before is not kept."""
+    fake.fake_notes[0] = NONDETERMINISTIC
+    execute = cudnn.Plan.execute
+
+    def changed(plan, *how):
+        execute(plan, *how)
+        settings.deterministic = True
+
+    monkeypatch.setattr(settings, "deterministic", False)
+    monkeypatch.setattr(cudnn.Plan, "execute", changed)
+    convolve()
+    assert executed(fake) == [1, 0, 0]
+    convolve()
+    assert executed(fake) == [1, 1, 0] and len(again) == 2
+
+
+def test_settings_make_python_choose_anew(again, fake, monkeypatch):
+    fake.fake_notes[0] = NONDETERMINISTIC
+    for deterministic, asked, runs in (
+        (True, False, [0, 2, 0]),
+        (False, False, [2, 2, 0]),
+        (False, True, [2, 4, 0]),
+        (True, False, [2, 6, 0]),
+    ):
+        monkeypatch.setattr(settings, "deterministic", deterministic)
+        tt.use_deterministic_algorithms(asked)
+        try:
+            convolve()
+            convolve()
+        finally:
+            tt.use_deterministic_algorithms(False)
+        assert executed(fake) == runs
+    told = len(again)
+    monkeypatch.setattr(settings, "enabled", False)
+    convolve()  # by our kernel
+    assert executed(fake) == [2, 6, 0] and len(again) == told + 1
+
+
+def test_no_memory_to_work_in(again, fake, emulated):
+    """Of a plan that C knows: Python finds another, or our kernel does it."""
+    convolve()
+    (plan,) = cudnn._handles[0].plans.values()
+    plan.told.workspace = emulator.ARENA + 1
+    convolve()
+    assert len(again) == 2 and executed(fake) == [2, 0, 0]
 
 
 def test_tf32_must_be_allowed(fake, monkeypatch):

@@ -10,6 +10,15 @@ from tinytorch.backends.cuda import driver, libcuda, runtime
 _NINE = "void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **"
 
 
+_current = {0: 0}  # the context of this thread, as a number
+
+
+@ffi.callback("int(void **)")
+def _get_current(context):
+    context[0] = ffi.cast("void *", _current[0])
+    return 0
+
+
 @pytest.fixture
 def direct(emulated, monkeypatch):
     """The streams of launches that reached the driver's function, whose kernels the emulated device runs; and the
@@ -41,7 +50,7 @@ def direct(emulated, monkeypatch):
     functions = runtime._devices[0].loaded[0].functions
     before = dict(functions)
     functions.clear()
-    lib.tt_cuda_launcher(ffi.cast("void *", launch))
+    lib.tt_cuda_launcher(ffi.cast("void *", launch), ffi.cast("void *", _get_current))
     lib.tt_cuda_keep_launches(1)
     yield streams, statuses
     functions.clear()
@@ -85,3 +94,23 @@ def test_what_the_driver_refuses(direct):
         x + 1.0
     statuses.clear()
     assert (x + 1.0).tolist() == [k + 1.0 for k in range(8)]
+
+
+def test_several_devices(direct, emulated, monkeypatch):
+    """Where another library has made another device's context this thread's, Python launches, which looks at that."""
+    streams, _ = direct
+    turned = []
+    monkeypatch.setattr(runtime, "_several", True)
+    monkeypatch.setattr(emulated, "turn_to", turned.append)
+    x = tt.arange(8.0, device="cuda")
+    x + 1.0
+    streams.clear()
+    lib.tt_cuda_context(0, ffi.cast("void *", 77))
+    try:
+        for current, told in ((77, []), (78, [0]), (77, [0])):
+            monkeypatch.setitem(_current, 0, current)
+            assert (x + 1.0).tolist() == [k + 1.0 for k in range(8)]
+            assert turned == told
+    finally:
+        lib.tt_cuda_context(0, ffi.NULL)
+    assert len(streams) == 3

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tinytorch as tt
-from tinytorch.backends.cpu import ffi
-from tinytorch.backends.cuda import binding, cublas, flags
+from tinytorch.backends.cpu import ffi, lib
+from tinytorch.backends.cuda import binding, cublas, flags, runtime
 
 HERE = Path(__file__).resolve().parent
 RNG = np.random.default_rng(0)
@@ -138,8 +138,8 @@ def fake(gpu, fake_path, monkeypatch):
     )
     library._lib = library.ffi.dlopen(fake_path)
     monkeypatch.setattr(cublas, "_blas", library)
-    for kept in ("_handles", "_plans", "_workspaces"):
-        monkeypatch.setattr(cublas, kept, {})
+    for kept, empty in ("_handles", {}), ("_plans", {}), ("_retired", []):
+        monkeypatch.setattr(cublas, kept, empty)
     lib = library.lib
     lib.fake_heuristics = lib.fake_refuses_bias = lib.fake_workspace_needed = 0
     return lib
@@ -240,13 +240,10 @@ def test_plans_do_not_pile_up(fake, monkeypatch):
 
 def test_workspace(fake):
     fake.fake_workspace_needed = 1 << 20
+    before = tt.cuda.memory_allocated()
     for _ in range(2):
         multiply(np.ones((1, 2, 3)), np.ones((1, 3, 4)))
-    assert len(cublas._workspaces) == 1
-    cublas.leave_workspace(1)
-    assert len(cublas._workspaces) == 1
-    cublas.leave_workspace(0)
-    assert not cublas._workspaces
+        assert tt.cuda.memory_allocated() == before
     fake.fake_workspace_needed = 1 << 40
     with pytest.raises(RuntimeError, match="CUBLAS_STATUS_NOT_SUPPORTED when calling `cublasLtMatmulAlgoGetHeuristic`"):
         multiply(np.ones((1, 5, 3)), np.ones((1, 3, 4)))
@@ -264,3 +261,103 @@ def test_flags(fake, monkeypatch):
         flags.matmul.allow_tf32 = "yes"
     with pytest.raises(AttributeError):
         flags.matmul.allow_tf23 = True
+
+
+# Products that C asks for itself.
+
+
+@pytest.fixture
+def again(fake, emulated, monkeypatch):
+    """The problems of which Python is told, of products that the fake library computes."""
+    told = []
+
+    def multiply(device, problem, *how):
+        told.append((problem.m, problem.k, problem.n))
+        return cublas.multiply(device, problem, *how[:-1], emulated.handle(how[-1]) or 0, keep=True)
+
+    monkeypatch.setattr(emulated, "multiply", multiply)
+    lib.tt_cuda_forget_plans()
+    with emulated:  # its memory can be read
+        yield told
+    lib.tt_cuda_forget_plans()
+
+
+def product(m, k, n, bias=False):
+    (a, x), (b, y), (c, z) = pair((m, k)), pair((k, n)), pair((n,))
+    return (tt.addmm(z, x, y), a @ b + c) if bias else (x @ y, a @ b)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("workspace", [0, 1 << 20])
+def test_python_is_told_once(again, fake, bias, workspace):
+    fake.fake_workspace_needed = workspace
+    before = tt.cuda.memory_allocated()
+    for _ in range(3):
+        check(*product(3, 4, 5, bias))
+    assert again == [(3, 4, 5)] and fake.fake_heuristics == 1
+    check(*product(3, 4, 6, bias))
+    assert again == [(3, 4, 5), (3, 4, 6)]
+    assert tt.cuda.memory_allocated() == before
+
+
+def test_the_plan_of_another_thread_that_was_first(fake, monkeypatch):
+    """C may have been told of that one, which must last."""
+    made, plan = [], cublas.Plan
+
+    def slowly(*how):
+        own = plan(*how)
+        made.append(own)
+        if len(made) == 1:
+            multiply(a, b)  # the other thread
+        return own
+
+    monkeypatch.setattr(cublas, "Plan", slowly)
+    a, b = np.ones((1, 2, 3), np.float32), np.ones((1, 3, 4), np.float32)
+    multiply(a, b)
+    ((kept,),) = (plans.values() for plans in cublas._plans.values())
+    assert len(made) == 2 and kept is made[1]
+
+
+def test_what_else_it_depends_on(again, fake, monkeypatch):
+    """Python is told again: precision, stream, the current context, a profiler."""
+    product(3, 4, 5)
+    monkeypatch.setattr(flags.matmul, "allow_tf32", True)
+    for _ in range(2):
+        product(3, 4, 5)
+    assert len(again) == 2 and fake.fake_compute == 77
+    with tt.cuda.stream(tt.cuda.Stream()):
+        for _ in range(2):
+            product(3, 4, 5)
+    assert len(again) == 3
+    product(3, 4, 5)
+    nobody = ffi.callback("int(void **)", lambda context: 1)
+    lib.tt_cuda_launcher(ffi.NULL, ffi.cast("void *", nobody))
+    lib.tt_cuda_context(0, ffi.cast("void *", 1))  # which is not current
+    for _ in range(2):
+        product(3, 4, 5)
+    lib.tt_cuda_context(0, ffi.NULL)
+    assert len(again) == 3 + 2
+    runtime.let_work(dict(runtime.WORK))
+    for _ in range(2):
+        product(3, 4, 5)
+    runtime.let_work(runtime.WORK)
+    for _ in range(2):
+        product(3, 4, 5)
+    assert len(again) == 5 + 2 + 1
+
+
+def test_plans_that_are_too_many_are_forgotten(again, monkeypatch):
+    monkeypatch.setattr(cublas, "_PLANS", 2)
+    for n in (5, 6, 7, 5):
+        check(*product(3, 4, n))
+    assert [n for _, _, n in again] == [5, 6, 7, 5]
+
+
+def test_what_the_library_refuses(again, fake):
+    """Python asks again, for the error's words."""
+    product(3, 4, 5)
+    fake.fake_workspace_needed = 1 << 20  # but the plan has none
+    with pytest.raises(RuntimeError, match="a fault when calling `cublasLtMatmul`"):
+        product(3, 4, 5)
+    fake.fake_workspace_needed = 0
+    check(*product(3, 4, 5))

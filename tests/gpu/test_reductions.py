@@ -258,6 +258,15 @@ def test_rows_of_many_blocks(gpu, blocks):
     compare(lambda x: functional.layer_norm(x, x.shape[1:]), x)
 
 
+@pytest.mark.parametrize("dtype", [tinytorch.float16, tinytorch.bfloat16])
+@pytest.mark.parametrize("spread", [1, 30])
+def test_softmax_of_long_rows_of_half_types(gpu, dtype, spread):
+    """An estimate gives most results, and the function itself those near a rounding boundary and the smallest ones."""
+    x = numbers(3, 40_001) * spread
+    x[1, ::3] = float("-inf")
+    compare(lambda x: x.softmax(1), x.to(dtype))
+
+
 @pytest.mark.parametrize("dtype", [tinytorch.float32, tinytorch.float16, tinytorch.int8])
 def test_blocks_within_a_dimension(gpu, dtype):
     """Of several dimensions, in the innermost of which whole blocks lie together."""
@@ -312,6 +321,13 @@ def test_scans_of_logarithms_at_the_ends_of_the_range(gpu):
         with np.errstate(invalid="ignore"):
             expected = np.logaddexp.accumulate(y.double().numpy())
         np.testing.assert_allclose(y.logcumsumexp(0), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("spread, middle", [(1, -30), (40, 0), (900, 0), (0.001, -8.25)])
+def test_scans_of_logarithms_of_all_sizes(gpu, spread, middle):
+    """An estimate gives most results; not those near a rounding boundary, near 0, or where a chunk begins far below its
+    largest element."""
+    compare(lambda x: x.logcumsumexp(1), numbers(3, 5000) * spread + middle)
 
 
 @pytest.mark.parametrize("dtype", [tinytorch.float16, tinytorch.float32, tinytorch.int64])

@@ -1,6 +1,7 @@
 """Initial values have PyTorch's distributions: Kolmogorov and Smirnov's statistic of each parameter, pooled over
 modules, and of each function of nn.init."""
 
+import math
 import numpy as np
 import pytest
 
@@ -79,6 +80,14 @@ def test_truncated(bounds):
     for dtype in ("float16", "bfloat16", "float64"):
         x = tt.nn.init.trunc_normal_(tt.empty(999, dtype=getattr(tt, dtype)), 0.1, 1.0, a, b)
         assert (x >= tt.tensor(a, dtype=x.dtype)).all() and (x <= tt.tensor(b, dtype=x.dtype)).all() and x.std() > 0.01
+
+
+def test_a_tail_without_an_end():
+    """For which PyTorch draws for hours, and raises where the bound is infinite: the mean is phi(1) / Phi(-1)."""
+    tt.manual_seed(1)
+    for b in (1e9, math.inf):
+        x = tt.nn.init.trunc_normal_(tt.empty(50000), 0.0, 1.0, 1.0, b)
+        assert x.min() >= 1 and abs(x.mean().item() - 1.5251) < 0.02
 
 
 @pytest.mark.parametrize("name", INITS)

@@ -6,7 +6,7 @@ from compare import assert_same
 
 import tinytorch
 
-# x, y: (2, 3, 4) of floats, y in (0, 1); s: signs; i: lengths; w, b: of three channels; z: zeros to be written.
+# x, y: (2, 3, 4) of floats, y in (0, 1); s: signs; i: lengths; o: offsets; w, b: of channels; z: zeros, written to.
 EXPRESSIONS = """
 batch_norm(x, w, b, None, None, True, 0.1, 1e-5, True); batch_norm(x, w, None, b, w, False, 0.1, 1e-5, False)
 batch_norm(x, w, b, z, w, training=True, momentum=0.5, eps=1e-3, cudnn_enabled=True).sum() * 0 + z
@@ -36,6 +36,28 @@ feature_dropout(x, 0.0, True); feature_dropout_(x.clone(), 1.0, True); feature_d
 feature_dropout(w, 0.5, True); vander(w); vander(w, 5); vander(w, 2, True); vander(w, N=0); vander(w, 1); vander(x)
 vander(w, -1); vander(i); vander(w > 1, 4); vander(w.half(), 3, increasing=True); vander(w.int()); detach_(x.clone())
 addmv_(b.clone(), x[0], x[0, 0]); addmv_(b.clone(), x[0], x[0, 0], beta=2, alpha=0.5); addmv_(b, x[0], w)
+embedding_bag(x[0], i, i.sort()[0] - 1); embedding_bag(x[1], i, i[:2] * 0, mode=1)
+embedding_bag(x[0], i, o, False, 2)
+embedding_bag(x[0], i, o, False, 1, False, None, True); embedding_bag(x[0], i, o, True, 2, include_last_offset=True)
+embedding_bag(x[0], i, o, False, 0, False, None, False, 1); embedding_bag(x[0], i, o, False, 1, False, None, True, -1)
+embedding_bag(x[0], i, o, False, 2, False, None, False, 1); embedding_bag(x[0], i, o, per_sample_weights=w)
+embedding_bag(x, i, o); embedding_bag(x[0], i, o, False, 3); embedding_bag(x[0], i, o, mode="sum")
+embedding_bag(x[0], i, o, False, 1, False, None, False, 7); embedding_bag(x[0], i, o, False, 2, True)
+native_layer_norm(x, (4,), None, None, 1e-5); native_layer_norm(x, x.shape[1:], x[0], x[1], 1e-3)
+native_layer_norm(x.half(), [3, 4], None, None, 1e-5); native_layer_norm(x, (5,), None, None, 1e-5)
+native_group_norm(x, w, b, 2, 3, 4, 1, 1e-5)
+native_group_norm(x, None, None, N=2, C=3, HxW=4, group=3, eps=1e-2)
+native_dropout(x, 0.5, False); native_dropout(x, 1.0, True); native_dropout(x, 0.0, None)
+nn.functional.huber_loss(x, y, weight=y, delta=0.2); nn.functional.mse_loss(x[0, :, :1], y[0], weight=y[0, :, :1])
+nn.functional.l1_loss(x[0, :, :1], y[0], weight=y[0, :, :1]); nn.functional.huber_loss(x, y, "sum", weight=y)
+nn.functional.huber_loss(x, y, "none", weight=y); nn.functional.l1_loss(x, y, weight=y[0])
+nn.functional.instance_norm(x, w, None); nn.functional.instance_norm(x, w.double(), None)
+native_dropout(s.long(), 0.5, True); native_dropout(s.long(), 0.5, False); repeat_interleave(i, dim=0)
+repeat_interleave(w, 2, output_size=5); repeat_interleave(w, i, output_size=5); repeat_interleave(i, output_size=3)
+repeat_interleave(w, i, output_size=4); repeat_interleave(x, 2, 1, output_size=6); x.std(0, 1); x.var(0, True)
+round(x, decimals=1.5); embedding_bag(w[:, None], i, o, False, i[1]); embedding_bag(w[:, None], i, o, False, True)
+nn.LayerNorm(i.numpy()[0]).weight; nn.RMSNorm(i.numpy()[0]).weight
+[e := z.clone(), round(w, decimals=1, out=e)][0]; round(w, decimals=1, out=w.double()); where(z > 0, out=z)
 hinge_embedding_loss(x, s, 1.0, "sum"); grid_sampler(x[None], x[:, :, :2][None], "bilinear", 0, True)
 """
 CASES = [case.strip() for line in EXPRESSIONS.strip().splitlines() for case in line.split(";")]
@@ -45,7 +67,7 @@ def evaluate(case, torch):
     x = (torch.arange(24.0) * 7 % 11 / 11 - 0.3).reshape(2, 3, 4)
     w, b = torch.tensor([0.5, 2.0, 1.5]), torch.tensor([0.1, -0.2, 0.3])
     names = {"x": x, "y": x.sigmoid(), "s": (x > 0.2).float() * 2 - 1, "w": w, "b": b, "z": torch.zeros(3)}
-    return eval(case, vars(torch) | names | {"i": torch.tensor([2, 1, 1])})
+    return eval(case, vars(torch) | names | {"i": torch.tensor([2, 1, 1]), "o": torch.tensor([0, 1, 3])})
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -90,7 +90,7 @@ OPS = (
         "cond",
         (
             *(S(T(3, 3), p) for p in (None, 2, -2)),
-            # PyTorch has no gradient of the others: tests/linalg/test_norms.py has
+            # PyTorch has no gradient of the others: tests/linalg/test_matrix_functions.py has
             *(S(T(3, 3, grad=False), p) for p in ORDERS),
             S(T(3, 2)),
             S(T(2, 2, 2), -2),

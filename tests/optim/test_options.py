@@ -261,12 +261,13 @@ BAD_OPTIONS = [
     "lr=m.tensor([0.1, 0.2])", "lr=m.tensor([0.1])", "betas=(m.tensor(0.9), m.tensor(0.99)), foreach=True",
     "betas=(m.tensor(0.9), 0.99)", "betas=(m.tensor(0.9), m.tensor(0.99))", "fused=True, foreach=True",
     "fused=True, differentiable=True", "betas=(1.0, 0.9)", "eps=-1.0", "weight_decay=-1", "lr=-1.0", "betas=(0.9,)",
-    "momentum=-1", "nesterov=True", "alpha=-1.0", "lr_decay=-1", "initial_accumulator_value=-1", "unknown=1",
+    "betas=None", "momentum=-1", "nesterov=True", "alpha=-1.0", "lr_decay=-1", "initial_accumulator_value=-1",
+    "unknown=1",
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("options", BAD_OPTIONS)
-@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "RMSprop", "Adagrad"])
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adamax", "NAdam", "RAdam"])
 def test_options_are_refused_as_pytorch_refuses_them(name, options):
     kinds = []
     for m in (tt, torch):

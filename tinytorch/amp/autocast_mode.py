@@ -99,8 +99,9 @@ def _call(rules: tuple, original, args: tuple, kwargs: dict, mode: Mode):
         if isinstance(v, Tensor):
             tensors.append(v)
         elif isinstance(v, (list, tuple)):
-            tensors += [t for t in v if isinstance(t, Tensor)]
-            nested = True
+            inner = [t for t in v if isinstance(t, Tensor)]
+            tensors += inner
+            nested = nested or bool(inner)
     for t in tensors:
         place = t._h.flags & _DEVICE
         device = "cuda" if place else "cpu"

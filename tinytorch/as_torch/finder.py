@@ -96,6 +96,7 @@ def find(name: str) -> types.ModuleType | None:
     rest = name.removeprefix("torch.")
     module = shown(rest) or along(rest) or stand_in(rest) or part_of_another(rest)
     if module is not None:
+        module.__dict__.setdefault("__path__", [])  # a package: what is below it is asked of this finder
         explain_missing(module, name, below)
     return module
 
@@ -119,9 +120,7 @@ def stand_in(rest: str) -> types.ModuleType | None:
         return None
     if found is None:
         return None
-    module = importlib.import_module(name)
-    module.__dict__.setdefault("__path__", [])  # a package: what is missing below it is asked of this finder
-    return module
+    return importlib.import_module(name)
 
 
 def part_of_another(rest: str) -> types.ModuleType | None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import linecache
 import types
 from collections.abc import Callable
 
 from ..backends.native import dtype_of, shape_of
+from ..generated_code import code_of
 from ..tensor import Tensor
 from .node import Node, SavedTensor, new_alias, saved_value
 
@@ -49,16 +49,6 @@ def parameters(fn) -> tuple[str, ...]:
     """The names of a function's parameters; ``fn.parameters`` where it takes them as ``*args``."""
     code = fn.__code__
     return getattr(fn, "parameters", code.co_varnames[: code.co_argcount])
-
-
-@functools.cache
-def code_of(source: str, filename: str):
-    """Compiled source, for functions made at import: most operators share theirs with others. Tracebacks and
-    inspect.getsource show it: a file name stands for one source."""
-    if filename in linecache.cache:
-        filename = f"{filename[:-1]}, {len(linecache.cache)}>"
-    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
-    return compile(source, filename, "exec")
 
 
 def generate(source: str, filename: str, namespace: dict, op: str, *names: str) -> None:

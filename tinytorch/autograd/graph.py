@@ -120,8 +120,9 @@ class GradientEdge(NamedTuple):
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """Where the gradient of ``tensor`` arrives. RuntimeError if it needs none."""
-    refresh(tensor)
-    if tensor._node is None:
+    if isinstance(tensor, Tensor):
+        refresh(tensor)
+    if not tensor.requires_grad:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
     node = tensor._node
     return GradientEdge(node.edges[0], node.saved[0]) if isinstance(node, Port) else GradientEdge(node, 0)

@@ -86,16 +86,8 @@ def is_inference_mode_enabled() -> bool:
     return current().inference
 
 
-class ModeContext(ModeContextBase):
-    """A context manager and decorator that changes this thread's mode inside. Generators keep it per step. No signal's
-    handler interrupts entering and leaving: Note [Interrupts] in kernels/python/contexts.c."""
-
-    def changes(self) -> dict:
-        raise NotImplementedError("a ModeContext names the fields it changes")
-
-    def inside(self, outside: Mode | None) -> Mode | None:
-        """The mode inside; None is the default."""
-        return (outside or DEFAULT).changed(**self.changes())
+class Decorator:
+    """A context manager that decorates functions: each call, and each step of a generator, is within a ``clone()``."""
 
     def clone(self):
         return type(self)()
@@ -147,7 +139,19 @@ class ModeContext(ModeContextBase):
         return inside
 
 
-class _Maybe(type):
+class ModeContext(ModeContextBase, Decorator):
+    """A context manager and decorator that changes this thread's mode inside. Generators keep it per step. No signal's
+    handler interrupts entering and leaving: Note [Interrupts] in kernels/python/contexts.c."""
+
+    def changes(self) -> dict:
+        raise NotImplementedError("a ModeContext names the fields it changes")
+
+    def inside(self, outside: Mode | None) -> Mode | None:
+        """The mode inside; None is the default."""
+        return (outside or DEFAULT).changed(**self.changes())
+
+
+class MaybeBare(type):
     """``@no_grad`` without parentheses decorates too."""
 
     def __call__(cls, fn=None):
@@ -155,14 +159,14 @@ class _Maybe(type):
         return made if fn is None else made(fn)
 
 
-class no_grad(ModeContext, metaclass=_Maybe):
+class no_grad(ModeContext, metaclass=MaybeBare):
     """Nothing is recorded inside, in this thread. Context manager and decorator; follows ``torch.no_grad``."""
 
     def inside(self, outside):
         return QUIET if outside is None else outside.with_grad(False)
 
 
-class enable_grad(ModeContext, metaclass=_Maybe):
+class enable_grad(ModeContext, metaclass=MaybeBare):
     """Recording is on inside, in this thread. Context manager and decorator; follows ``torch.enable_grad``."""
 
     def inside(self, outside):

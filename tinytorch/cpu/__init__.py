@@ -1,16 +1,40 @@
-"""Memory of the CPU, under the names that ``tinytorch.cuda`` has for a CUDA device's."""
+"""The CPU under the names that ``tinytorch.cuda`` has for a CUDA device: its memory, and the one stream."""
 
 from __future__ import annotations
 
 from ..backends.cpu import check, ffi, lib
+from .streams import (
+    Event,
+    Stream,
+    StreamContext,
+    current_device,
+    current_stream,
+    device_count,
+    is_available,
+    is_initialized,
+    set_device,
+    stream,
+    synchronize,
+)
 
 __all__ = [
+    "Event",
+    "Stream",
+    "StreamContext",
+    "current_device",
+    "current_stream",
+    "device_count",
     "empty_cache",
+    "is_available",
+    "is_initialized",
     "max_memory_allocated",
     "memory_allocated",
     "memory_reserved",
     "memory_stats",
     "reset_peak_memory_stats",
+    "set_device",
+    "stream",
+    "synchronize",
 ]
 
 _STATS = (

@@ -10,14 +10,7 @@ import multiprocessing as _multiprocessing
 from multiprocessing import *  # noqa: F403 (which names there are depends on the system and on Python's version)
 
 from .reductions import register
-from .spawn import (
-    ProcessContext,
-    ProcessExitedException,
-    ProcessRaisedException,
-    SpawnContext,
-    spawn,
-    start_processes,
-)
+from .spawn import ProcessContext, ProcessExitedException, ProcessRaisedException, SpawnContext, spawn, start_processes
 
 __all__ = [
     "ProcessContext",

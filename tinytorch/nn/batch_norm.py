@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from ..dtypes import int64
-from ..ops.create import empty, ones, tensor, zeros
+from ..ops.create import ones, tensor, zeros
 from ..tensor import Tensor
 from . import functional as F
-from . import init
 from .module import Module
-from .parameter import Parameter
+from .normalization import Affine
 
 
-class _Norm(Module):
+class _Norm(Affine):
     """What normalisations of channels have in common: weights and running statistics. ``_dims``: how many dimensions an
     input may have."""
 
@@ -32,12 +31,7 @@ class _Norm(Module):
         super().__init__()
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
-
-        def parameter(wanted):
-            return Parameter(empty(num_features, device=device, dtype=dtype)) if wanted else None
-
-        self.register_parameter("weight", parameter(affine))
-        self.register_parameter("bias", parameter(affine and bias))
+        self._set_affine(num_features, affine, affine and bias, device, dtype)
         where = {"device": device, "dtype": dtype}
         self.register_buffer("running_mean", zeros(num_features, **where) if track_running_stats else None)
         self.register_buffer("running_var", ones(num_features, **where) if track_running_stats else None)
@@ -56,10 +50,7 @@ class _Norm(Module):
     def reset_parameters(self) -> None:
         """Weight 1, bias 0, and new running statistics."""
         self.reset_running_stats()
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        super().reset_parameters()
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() not in self._dims:

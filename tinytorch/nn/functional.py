@@ -4,6 +4,7 @@ their kernels and derivatives are; those below are compositions."""
 from __future__ import annotations
 
 import inspect
+from types import FunctionType
 
 from ..ops import declare as _declare
 from ..ops.activation import (
@@ -64,15 +65,7 @@ from ..ops.margin_loss import (
 from ..ops.multi_head_attention import multi_head_attention_forward
 from ..ops.norm import group_norm, layer_norm, rms_norm
 from ..ops.pad import pad
-from ..ops.dropout import (
-    alpha_dropout,
-    dropout,
-    dropout1d,
-    dropout2d,
-    dropout3d,
-    feature_alpha_dropout,
-    rrelu,
-)
+from ..ops.dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout, rrelu
 from ..ops.pooling import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
@@ -109,143 +102,15 @@ from ..ops.bags import shorten as _shorten
 from ..ops.batch_norm import batch_norm, instance_norm, local_response_norm
 from ..ops.shuffle import pixel_shuffle, pixel_unshuffle, channel_shuffle
 from ..ops.unfold import fold, unfold
-from ..ops.softmax import implicit_dim, softmin
+from ..ops.softmax import implicit_dim as _implicit_dim
 from ..ops.softmax import log_softmax as _log_softmax
 from ..ops.softmax import softmax as _softmax
+from ..ops.softmax import softmin
 from ..ops.interpolate import interpolate, upsample, upsample_nearest, upsample_bilinear
 from ..ops.grid_sample import grid_sample, affine_grid
+from ..ops.grouped_mm import grouped_mm
 from ..ops.ctc import ctc_loss
 from ..tensor import FUNCTIONS
-
-__all__ = [
-    "adaptive_avg_pool1d",
-    "adaptive_avg_pool2d",
-    "adaptive_avg_pool3d",
-    "adaptive_max_pool1d",
-    "adaptive_max_pool1d_with_indices",
-    "adaptive_max_pool2d",
-    "adaptive_max_pool2d_with_indices",
-    "adaptive_max_pool3d",
-    "adaptive_max_pool3d_with_indices",
-    "affine_grid",
-    "alpha_dropout",
-    "avg_pool1d",
-    "avg_pool2d",
-    "avg_pool3d",
-    "batch_norm",
-    "bilinear",
-    "binary_cross_entropy",
-    "binary_cross_entropy_with_logits",
-    "celu",
-    "celu_",
-    "channel_shuffle",
-    "conv1d",
-    "conv2d",
-    "conv3d",
-    "conv_transpose1d",
-    "conv_transpose2d",
-    "conv_transpose3d",
-    "cosine_embedding_loss",
-    "cosine_similarity",
-    "cross_entropy",
-    "ctc_loss",
-    "dropout",
-    "dropout1d",
-    "dropout2d",
-    "dropout3d",
-    "elu",
-    "elu_",
-    "embedding",
-    "embedding_bag",
-    "feature_alpha_dropout",
-    "fold",
-    "fractional_max_pool2d",
-    "fractional_max_pool2d_with_indices",
-    "fractional_max_pool3d",
-    "fractional_max_pool3d_with_indices",
-    "gaussian_nll_loss",
-    "gelu",
-    "glu",
-    "grid_sample",
-    "group_norm",
-    "gumbel_softmax",
-    "hardshrink",
-    "hardsigmoid",
-    "hardswish",
-    "hardtanh",
-    "hardtanh_",
-    "hinge_embedding_loss",
-    "huber_loss",
-    "instance_norm",
-    "interpolate",
-    "kl_div",
-    "l1_loss",
-    "layer_norm",
-    "leaky_relu",
-    "leaky_relu_",
-    "linear",
-    "linear_cross_entropy",
-    "local_response_norm",
-    "log_softmax",
-    "logsigmoid",
-    "lp_pool1d",
-    "lp_pool2d",
-    "lp_pool3d",
-    "margin_ranking_loss",
-    "max_pool1d",
-    "max_pool1d_with_indices",
-    "max_pool2d",
-    "max_pool2d_with_indices",
-    "max_pool3d",
-    "max_pool3d_with_indices",
-    "max_unpool1d",
-    "max_unpool2d",
-    "max_unpool3d",
-    "mish",
-    "mse_loss",
-    "multi_head_attention_forward",
-    "multi_margin_loss",
-    "multilabel_margin_loss",
-    "multilabel_soft_margin_loss",
-    "nll_loss",
-    "normalize",
-    "one_hot",
-    "pad",
-    "pairwise_distance",
-    "pdist",
-    "pixel_shuffle",
-    "pixel_unshuffle",
-    "poisson_nll_loss",
-    "prelu",
-    "relu",
-    "relu_",
-    "relu6",
-    "rms_norm",
-    "rrelu",
-    "rrelu_",
-    "scaled_dot_product_attention",
-    "selu",
-    "selu_",
-    "sigmoid",
-    "silu",
-    "smooth_l1_loss",
-    "soft_margin_loss",
-    "softmax",
-    "softmin",
-    "softplus",
-    "softshrink",
-    "softsign",
-    "tanh",
-    "tanhshrink",
-    "threshold",
-    "threshold_",
-    "triplet_margin_loss",
-    "triplet_margin_with_distance_loss",
-    "unfold",
-    "upsample",
-    "upsample_bilinear",
-    "upsample_nearest",
-]
 
 
 def softmax(input, dim=None, _stacklevel=3, dtype=None):
@@ -259,24 +124,20 @@ def softmax(input, dim=None, _stacklevel=3, dtype=None):
         RuntimeError: integers without a floating ``dtype``
     """
     try:
-        return _softmax(input, implicit_dim("softmax", input, dim), dtype)
+        return _softmax(input, _implicit_dim("softmax", input, dim), dtype)
     except Exception as exc:
         _declare.refuse(exc)
         raise
 
 
 def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
-    """log(softmax(x)) along ``dim``. Follows ``torch.nn.functional.log_softmax``.
+    """log(softmax(x)) along ``dim``. Follows ``torch.nn.functional.log_softmax``. Otherwise like ``softmax``.
 
-    Args:
-        _stacklevel: taken as in PyTorch
     Returns:
         A tensor of the shape of ``input``.
-    Raises:
-        RuntimeError: integers without a floating ``dtype``
     """
     try:
-        return _log_softmax(input, implicit_dim("log_softmax", input, dim), dtype)
+        return _log_softmax(input, _implicit_dim("log_softmax", input, dim), dtype)
     except Exception as exc:
         _declare.refuse(exc)
         raise
@@ -413,6 +274,7 @@ _RANDOM = {
     "rrelu",
     "scaled_dot_product_attention",
 }
+__all__ = sorted(name for name, fn in globals().items() if isinstance(fn, FunctionType) and not name.startswith("_"))
 for _name in __all__:
     _fn = globals()[_name]
     if _name in _declare.OPS and _declare.OPS[_name].function is _fn:  # tinytorch's own, too

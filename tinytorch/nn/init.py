@@ -95,6 +95,8 @@ def trunc_normal_(
                 outside = (tensor < low) | (tensor > high)
             return tensor
         peak = ((max(a, min(mean, b)) - mean) / std) ** 2
+        reach = math.sqrt(peak + 80) * abs(std)  # beyond, the density is e^-40 of that at the peak, or less
+        a, b = max(a, mean - reach), min(b, mean + reach)
 
         def refused(x):
             return empty_like(x).uniform_(generator=generator).log() > (peak - ((x - mean) / std) ** 2) / 2
@@ -212,8 +214,8 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator=None) -> Tensor:
     rows = tensor.shape[0]
     columns = tensor.numel() // rows
     with no_grad():
-        noise = tensor.new_empty((max(rows, columns), min(rows, columns)))
-        q, r = qr(normal_(noise, generator=generator))
+        noise = normal_(tensor.new_empty((rows, columns)), generator=generator)
+        q, r = qr(noise.t() if rows < columns else noise)
         q.mul_(r.diagonal().sign())  # so that all directions are equally likely
         return tensor.copy_((q.t() if rows < columns else q).reshape(tensor.shape)).mul_(gain)
 

@@ -209,15 +209,7 @@ class _LazyNorm(_LazyLayer, _Norm):
     sized_by = "num_features"
 
     def __init__(
-        self,
-        eps=1e-5,
-        momentum=0.1,
-        affine=True,
-        track_running_stats=True,
-        device=None,
-        dtype=None,
-        *,
-        bias=True,
+        self, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None, *, bias=True
     ):
         super().__init__(0, eps, momentum, False, False, None, None, bias=False)
         self.affine, self.track_running_stats = affine, track_running_stats

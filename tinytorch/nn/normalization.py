@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+
 from ..ops.create import empty
 from ..tensor import Tensor
 from . import functional as F
@@ -11,10 +13,25 @@ from .parameter import Parameter
 
 
 def _shape(normalized_shape) -> tuple[int, ...]:
-    return (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    return (normalized_shape,) if isinstance(normalized_shape, Integral) else tuple(normalized_shape)
 
 
-class LayerNorm(Module):
+class Affine(Module):
+    """What normalisations have in common: a weight, at first ones, and a bias, at first zeros, or None."""
+
+    def _set_affine(self, shape, weight: bool, bias: bool, device, dtype) -> None:
+        for name, wanted in (("weight", weight), ("bias", bias)):
+            self.register_parameter(name, Parameter(empty(shape, device=device, dtype=dtype)) if wanted else None)
+
+    def reset_parameters(self) -> None:
+        """Weight 1, bias 0."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+
+class LayerNorm(Affine):
     """Mean 0 and variance 1 over the last dimensions, of shape ``normalized_shape``, then scale and shift. Follows
     ``torch.nn.LayerNorm``."""
 
@@ -30,20 +47,8 @@ class LayerNorm(Module):
         super().__init__()
         self.normalized_shape = _shape(normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
-
-        def parameter(wanted):
-            return Parameter(empty(self.normalized_shape, device=device, dtype=dtype)) if wanted else None
-
-        self.register_parameter("weight", parameter(elementwise_affine))
-        self.register_parameter("bias", parameter(elementwise_affine and bias))
+        self._set_affine(self.normalized_shape, elementwise_affine, elementwise_affine and bias, device, dtype)
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Weight 1, bias 0."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.layer_norm(input, self.normalized_shape, *self._weights(), self.eps)
@@ -83,7 +88,7 @@ class RMSNorm(Module):
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
-class GroupNorm(Module):
+class GroupNorm(Affine):
     """Mean 0 and variance 1 of each of ``num_groups`` groups of channels, then scale and shift. Follows
     ``torch.nn.GroupNorm``."""
 
@@ -102,20 +107,8 @@ class GroupNorm(Module):
         if num_groups < 1 or num_channels % num_groups:
             raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
-
-        def parameter(wanted):
-            return Parameter(empty(num_channels, device=device, dtype=dtype)) if wanted else None
-
-        self.register_parameter("weight", parameter(affine))
-        self.register_parameter("bias", parameter(affine and bias))
+        self._set_affine(num_channels, affine, affine and bias, device, dtype)
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Weight 1, bias 0."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)

@@ -7,6 +7,7 @@ from ..backends.cpu import ffi
 from ..backends.native import TensorBase
 from ..dtypes import get_default_dtype
 from ..ops.create import empty
+from ..pickling import reduced, state_of
 from ..torch_function import _disabled_torch_function_impl
 from ..tensor import Tensor, as_class, operator_above, owned
 
@@ -49,16 +50,13 @@ class Parameter(Tensor):
             made.requires_grad_()
         return made
 
-    def __init__(self, data=None, requires_grad=True):
-        """All is done in ``__new__``."""
-
     def __deepcopy__(self, memo):
         if id(self) not in memo:
             memo[id(self)] = type(self)(owned.tt_clone(self._h), self._node is not None)
         return memo[id(self)]
 
     def __reduce_ex__(self, protocol):
-        return _rebuild, (type(self), alias(self), self._node is not None), self.__dict__ or None
+        return reduced(self, _rebuild, (type(self), alias(self), self._node is not None), state_of(self))
 
     def __repr__(self):
         return "Parameter containing:\n" + super().__repr__()
@@ -77,24 +75,25 @@ class Buffer(Tensor):
         made.persistent = persistent
         return made
 
-    def __init__(self, data=None, *, persistent=True):
-        """All is done in ``__new__``."""
-
     def __deepcopy__(self, memo):
         if id(self) not in memo:
-            memo[id(self)] = type(self)(owned.tt_clone(self._h), persistent=self.persistent)
+            memo[id(self)] = type(self)(owned.tt_clone(self._h), persistent=getattr(self, "persistent", True))
         return memo[id(self)]
 
     def __reduce_ex__(self, protocol):
-        return _rebuild_buffer, (type(self), alias(self), self.persistent), self.__dict__ or None
+        persistent = getattr(self, "persistent", True)  # a class of one's own need not set it
+        return reduced(self, _rebuild_buffer, (type(self), alias(self), persistent), state_of(self))
 
 
 def _rebuild(cls, data, requires_grad):
-    return cls(data, requires_grad)
+    """A parameter of class ``cls``, made without a call of it: it can take other arguments."""
+    return _share(cls, data).requires_grad_(requires_grad)
 
 
 def _rebuild_buffer(cls, data, persistent):
-    return cls(data, persistent=persistent)
+    made = _share(cls, data)
+    made.persistent = persistent
+    return made
 
 
 # Parameters and buffers whose shape the first input will tell.
@@ -217,9 +216,6 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
         made.requires_grad = requires_grad
         return made
 
-    def __init__(self, requires_grad=True, device=None, dtype=None):
-        """All is done in ``__new__``."""
-
 
 class UninitializedBuffer(UninitializedTensorMixin, Buffer):
     """A buffer whose shape is not known yet: ``materialize`` makes it a Buffer. Follows
@@ -233,9 +229,6 @@ class UninitializedBuffer(UninitializedTensorMixin, Buffer):
         made = _share(cls, empty(0, device=device, dtype=dtype))
         made.requires_grad, made.persistent = requires_grad, persistent
         return made
-
-    def __init__(self, requires_grad=False, device=None, dtype=None, persistent=True):
-        """All is done in ``__new__``."""
 
     def _converted(self, t: Tensor) -> Tensor:
         return UninitializedBuffer(self.requires_grad, t.device, t.dtype, self.persistent)

@@ -21,13 +21,7 @@ class _MaxPool(Module):
 
     def forward(self, input: Tensor):
         return self._function(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.dilation,
-            self.ceil_mode,
-            self.return_indices,
+            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
         )
 
     def extra_repr(self):

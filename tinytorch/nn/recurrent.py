@@ -344,13 +344,7 @@ class RNNCell(RNNCellBase):
     """One step of an RNN: h of input (N, input_size) and h (N, hidden_size). Follows ``torch.nn.RNNCell``."""
 
     def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        nonlinearity: str = "tanh",
-        device=None,
-        dtype=None,
+        self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", device=None, dtype=None
     ):
         super().__init__(input_size, hidden_size, bias, num_chunks=1, device=device, dtype=dtype)
         self.nonlinearity = nonlinearity

@@ -62,19 +62,13 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
 
 @function
 def instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled):
-    """``nn.functional.instance_norm``, with weight and bias first. Follows ``torch.instance_norm``.
+    """``nn.functional.instance_norm``, with weight and bias first. Follows ``torch.instance_norm``. Otherwise like
+    ``batch_norm``.
 
     Args:
-        weight: of each channel (C), or None
-        bias: of each channel (C), or None
         running_mean: of each channel (C), or None
         running_var: of each channel (C), or None
         use_input_stats: whether to take each sample's statistics
-        momentum: the share of a batch in the running statistics
-        eps: what is added to variances
-        cudnn_enabled: taken as in PyTorch
-    Returns:
-        A tensor of the shape of ``input``.
     """
     return F.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
 

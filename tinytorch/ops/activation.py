@@ -18,10 +18,8 @@ from .select import clamp
 
 
 def floating(op: str, *tensors) -> None:
-    """RuntimeError unless all are of floating dtypes, TypeError unless they are tensors."""
+    """NotImplementedError unless all are of floating dtypes."""
     for t in tensors:
-        if not isinstance(t, Tensor):
-            raise TypeError(f"{op}(): argument 'input' must be Tensor, not {type(t).__name__}")
         if not FLOATING[t._h.dtype]:
             raise NotImplementedError(f"{op}: not implemented for '{t.dtype.name}'")
 

@@ -15,6 +15,7 @@ def _times(value, tensor1, *others):
     tensor1 = in_common_dtype(tensor1, *others)
     if tensor1.dtype.is_differentiable:
         return tensor1 * value
+    value = value.item() if isinstance(value, Tensor) else value
     check_fits(tensor1.dtype.code, scalar_kind(value), value)
     return tensor1 * int(value.real)
 
@@ -45,14 +46,8 @@ def addcmul(input, tensor1, tensor2, *rest, value=1, out=None):
 
 @both
 def addcdiv(input, tensor1, tensor2, *rest, value=1, out=None):
-    """``input + value tensor1 / tensor2``.
+    """``input + value tensor1 / tensor2``. Otherwise like ``addcmul``.
 
-    Args:
-        tensor1: a tensor
-        tensor2: a tensor
-        value: a number
-    Returns:
-        A tensor of the shape that the inputs broadcast to.
     Raises:
         RuntimeError: the shapes do not broadcast, or integers are divided
     """

@@ -85,6 +85,11 @@ def _sum(op, multiply, given, beta, alpha, out):
     input, a, b, beta, alpha = (*given, beta, alpha) if len(given) == 3 else _in_order(op, beta, alpha, *given)
     if multiply not in (mv, outer) and (a._h.ndim < 2 or b._h.ndim < 3):
         raise IndexError(f"{op}: expected 3D tensors, got {a._h.ndim}D and {b._h.ndim}D")
+    if multiply is mv and isinstance(a, Tensor) and isinstance(b, Tensor):
+        if a._h.ndim != 2 or b._h.ndim != 1:
+            raise RuntimeError(f"{op}: vector + matrix @ vector expected, got {a._h.ndim}D and {b._h.ndim}D")
+        if a.shape[1] != b.shape[0]:
+            input.size(0)  # IndexError for a 0-d tensor
     beta, alpha = _factors(op, a, beta, alpha)
     return write_out(op, _plus(op, input, multiply(a, b), beta, alpha), out, True)
 
@@ -110,13 +115,14 @@ def addmm(input, mat1, mat2, *rest, beta=1, alpha=1, out=None):
         RuntimeError: sizes or dtypes do not match, or real numbers are multiplied by a complex one
     """
     try:
+        added, a, b, by, times = input, mat1, mat2, beta, alpha  # parameters keep what they were given: refusals.py
         if rest:
-            input, mat1, mat2, beta, alpha = _in_order("addmm", beta, alpha, input, mat1, mat2, *rest)
-        beta, alpha = _factors("addmm", mat1, beta, alpha)
-        if _takes(mat1, beta, alpha):
-            result = _addmm(input, mat1, mat2, beta, alpha)
+            added, a, b, by, times = _in_order("addmm", beta, alpha, input, mat1, mat2, *rest)
+        by, times = _factors("addmm", a, by, times)
+        if _takes(a, by, times):
+            result = _addmm(added, a, b, by, times)
         else:
-            result = _plus("addmm", input, mm(mat1, mat2), beta, alpha)
+            result = _plus("addmm", added, mm(a, b), by, times)
         return write_out("addmm", result, out, True)
     except Exception as exc:
         refuse(exc)
@@ -145,18 +151,14 @@ def addr(input, vec1, vec2, *rest, beta=1, alpha=1, out=None):
 
 @both
 def baddbmm(input, batch1, batch2, *rest, beta=1, alpha=1, out=None):
-    """``beta * input + alpha * bmm(batch1, batch2)``. Follows ``torch.baddbmm``.
+    """``beta * input + alpha * bmm(batch1, batch2)``. Follows ``torch.baddbmm``. Otherwise like ``addmm``.
 
     Args:
         input: a tensor that broadcasts to (b, n, p)
         batch1: matrices (b, n, m)
         batch2: matrices (b, m, p)
-        beta: a number
-        alpha: a number
     Returns:
         Matrices (b, n, p).
-    Raises:
-        RuntimeError: sizes or dtypes do not match, or real numbers are multiplied by a complex one
     """
     try:
         return _sum("baddbmm", bmm, (input, batch1, batch2, *rest), beta, alpha, out)

@@ -4,6 +4,7 @@ in pointwise.py."""
 from __future__ import annotations
 
 import math
+import operator
 
 from ..backends.cpu import lib
 from ..dtypes import ALL
@@ -23,6 +24,7 @@ from .declare import (
     real_only,
     refuse,
     shown,
+    write_out,
 )
 from .pointwise import (
     _add,
@@ -170,8 +172,11 @@ def round(input, *, decimals=0, out=None):
     """
     if decimals == 0:
         return _round(input, out=out)
-    scale = 10.0**decimals
-    return _round(input * scale) / scale
+    decimals = operator.index(decimals)
+    if not input.is_floating_point():
+        raise NotImplementedError(f"round: not implemented for '{input.dtype.name}'")
+    scale = 10.0**decimals if decimals < 309 else math.inf
+    return write_out("round", _round(input * scale) / scale, out, True)
 
 
 @both(kind="update")

@@ -152,7 +152,7 @@ def _normalized(op: str, input, weight, bias, running_mean, running_var, trainin
         raise TypeError(f"{op}(): argument 'input' must be Tensor, not {type(input).__name__}")
     if training and tuple(input.shape) == (1,):
         raise ValueError(f"{op}: Expected more than 1 value per channel when training, got input size [1]")
-    channels = input.shape[1] if input._h.ndim > 1 else 0
+    channels, wrong = input.shape[1] if input._h.ndim > 1 else 0, None
     for name, t in (
         ("running_mean", running_mean),
         ("running_var", running_var),
@@ -163,11 +163,19 @@ def _normalized(op: str, input, weight, bias, running_mean, running_var, trainin
             if not training and name.startswith("running"):
                 raise RuntimeError(f"{op}: {name} must be defined in evaluation mode")
             continue
+        if not isinstance(t, Tensor):
+            raise TypeError(f"{op}(): argument '{name}' must be Tensor, not {type(t).__name__}")
         h = t._h
         if h.ndim != 1 or h.numel != channels:
             raise RuntimeError(f"{op}: {name} should contain {channels} elements not {h.numel}")
         if not FLOATING[h.dtype] and input._h.numel:
-            raise RuntimeError(f"{op}: expected {name} of a floating dtype, got {t.dtype.name}")
+            wrong = name, t
+    if (running_mean is None) != (running_var is None):
+        cast = op == "instance_norm" and running_var is None and running_mean.dtype is not input.dtype
+        kind = RuntimeError if cast else ValueError
+        raise kind(f"{op}: running_mean and running_var must either both be None or neither be None")
+    if wrong:
+        raise RuntimeError(f"{op}: expected {wrong[0]} of a floating dtype, got {wrong[1].dtype.name}")
     if input._h.ndim < 2 and input._h.numel:
         raise IndexError(f"{op}: expected a tensor of at least 2 dimensions, got {input._h.ndim}")
     if not input._h.numel:  # no statistics, and none to mix
@@ -209,17 +217,8 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
 @function
 def native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
     """``nn.functional.batch_norm``, and the mean and 1 / standard deviation of each channel that training has used.
-    Follows ``torch.native_batch_norm``.
+    Follows ``torch.native_batch_norm``. Otherwise like ``batch_norm``.
 
-    Args:
-        input: a tensor (N, C, *)
-        weight: a vector (C), or None
-        bias: a vector (C), or None
-        running_mean: a mean for each channel, or None
-        running_var: a variance for each channel, or None
-        training: whether the statistics are those of ``input``, which are then mixed into the running ones in place
-        momentum: the part of the new statistics in that mixture
-        eps: a number added to the variance
     Returns:
         A tensor of the shape of ``input``, and two vectors, without elements unless ``training``.
     Raises:
@@ -242,19 +241,11 @@ def instance_norm(
     momentum=0.1,
     eps=1e-05,
 ):
-    """``batch_norm`` of each sample by itself. Follows ``torch.nn.functional.instance_norm``.
+    """``batch_norm`` of each sample by itself. Follows ``torch.nn.functional.instance_norm``. Otherwise like
+    ``batch_norm``.
 
     Args:
-        input: a tensor (N, C, *)
-        running_mean: a mean for each channel, or None
-        running_var: a variance for each channel, or None
-        weight: a vector (C), or None
-        bias: a vector (C), or None
         use_input_stats: whether the statistics are those of ``input``, which are then mixed into the running ones
-        momentum: the part of the new statistics in that mixture
-        eps: a number added to the variance
-    Returns:
-        A tensor of the shape of ``input``.
     Raises:
         ValueError: there is but one element of each channel in a sample
         RuntimeError: sizes do not match, or there are no running statistics where they are needed

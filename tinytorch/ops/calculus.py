@@ -66,16 +66,11 @@ alias("trapezoid", "trapz")
 
 @function
 def cumulative_trapezoid(y, x=None, *, dx=None, dim=-1):
-    """``trapezoid`` from the start to each of the further samples. Follows ``torch.cumulative_trapezoid``.
+    """``trapezoid`` from the start to each of the further samples. Follows ``torch.cumulative_trapezoid``. Otherwise
+    like ``trapezoid``.
 
-    Args:
-        y: the values
-        x: where they are: a vector, or a tensor that broadcasts with ``y``
-        dx: or the distance between neighbours; 1 unless given
     Returns:
         A tensor that is shorter by 1 along ``dim``.
-    Raises:
-        RuntimeError: there are not as many places as values, or bools
     """
     dim = y._dim(dim)
     width = _widths("cumulative_trapezoid", y, x, dx, dim)

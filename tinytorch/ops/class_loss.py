@@ -7,6 +7,7 @@ cross_entropy, log p is log_softmax of the input. So d loss / d input = p sum(q)
 from __future__ import annotations
 
 import math
+import operator
 
 from ..backends.cpu import error, ffi, lib
 from ..dtypes import FLOATING, int64
@@ -68,7 +69,7 @@ _cross_entropy, _nll_loss = _declare("cross_entropy"), _declare("nll_loss")
 def _any_shape(loss, input, target, weight, logits, wide, reduction, ignore, smoothing):
     """Brings (C) and (N, C, d1, d2, ...) to a matrix, classes last."""
     op, shape, wanted = loss.op.name, tuple(input.shape), tuple(target.shape)
-    if target._h.dtype == lib.TT_U8:
+    if target._h.dtype == lib.TT_U8 and len(shape) < 3:
         target = target.to(int64)
     if logits and input._h.numel and shape and not FLOATING[input._h.dtype]:
         raise NotImplementedError(f"{op}: not implemented for '{input.dtype.name}'")
@@ -123,7 +124,7 @@ def cross_entropy(
             reduction = reduction_code(reduction)
             return _cross_entropy(input, target, weight, 1, 0, reduction, ignore_index, label_smoothing)[0]
         if input.shape == target.shape:
-            if ignore_index >= 0:
+            if operator.index(ignore_index) >= 0:
                 raise RuntimeError("cross_entropy: ignore_index is not supported for floating point target")
             return _of_probabilities(input, target, weight, reduction, label_smoothing)
         return _any_shape(
@@ -174,18 +175,13 @@ def _of_probabilities(input, target, weight, reduction, smoothing):
 
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
     """-input[target] for log-probabilities: shapes, weights and ``ignore_index`` as in cross_entropy. Follows
-    ``torch.nn.functional.nll_loss``.
+    ``torch.nn.functional.nll_loss``. Otherwise like ``cross_entropy``.
 
     Args:
         input: log-probabilities (C), (N, C) or (N, C, *)
         target: int64 classes (), (N) or (N, *)
-        weight: a weight for each class (C), or None
-        ignore_index: a class whose rows do not count
     Returns:
         A 0-d tensor, or losses of the shape of ``target``.
-    Raises:
-        ValueError: shapes do not match, or ``reduction`` is unknown
-        IndexError: a class is out of range
     """
     try:
         reduction = legacy(reduction, size_average, reduce)

@@ -40,16 +40,10 @@ def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
 
 @both
 def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False) -> bool:
-    """Is every element close? See ``isclose``.
+    """Is every element close? See ``isclose``. Otherwise like ``isclose``.
 
-    Args:
-        rtol: the relative tolerance
-        atol: the absolute tolerance
-        equal_nan: whether NaN is close to NaN
     Returns:
         A bool of Python's.
-    Raises:
-        RuntimeError: dtypes differ, or a tolerance is negative
     """
     return bool(isclose(input, other, rtol, atol, equal_nan).all())
 

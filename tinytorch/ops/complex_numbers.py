@@ -168,10 +168,7 @@ def conj(input):
 @both
 def conj_physical(input, *, out=None):
     """The complex conjugate, in memory of its own; ``input`` itself if it is real. Follows ``torch.conj_physical``.
-
-    Returns:
-        A tensor of the shape and dtype of ``input``.
-    """
+    Otherwise like ``conj``."""
     return write_out("conj_physical", conj(input), out)
 
 

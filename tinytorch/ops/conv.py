@@ -89,9 +89,6 @@ _NOT_TRANSPOSED = frozenset(("uint8", "int8", "int16", "int32"))
 
 
 def _check_tensors(op: str, input, weight, bias, transposed: bool) -> None:
-    for name, x in (("input", input), ("weight", weight), ("bias", bias)):
-        if not isinstance(x, Tensor) and (name != "bias" or x is not None):
-            raise TypeError(f"{op}(): argument '{name}' must be Tensor, not {type(x).__name__}")
     if input.dtype.name == "bool" or (transposed and input.dtype.name in _NOT_TRANSPOSED):
         raise NotImplementedError(f"{op}: not implemented for '{input.dtype.name}'")
     for name, x in (("weight", weight), ("bias", bias)):
@@ -226,6 +223,9 @@ def _walk(op: str, weight_size, *how) -> tuple[int, ...]:
 
 def gradient_by_input(op, input_size, weight, grad, *how) -> Tensor:
     """The gradient of a convolution with this stride, padding, dilation and groups by its input."""
+    for name, t in (("weight", weight), ("grad_output", grad)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"{op}(): argument '{name}' must be Tensor, not {type(t).__name__}")
     return _transposed(grad, weight, None, tuple(input_size[2:]), _walk(op, weight.shape, *how))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import warnings
 
 from .. import library_name
@@ -200,7 +201,7 @@ def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, mem
             dtype = first
         elif isinstance(first, Tensor):
             dtype, device = first.dtype, first.device
-        elif first is None or isinstance(first, (str, _device)) or type(first) is int:
+        elif first is None or isinstance(first, (str, bytes, _device)) or _is_integer(first):
             device = first
             if rest:
                 dtype, rest = (rest[0] if rest[0] is not None else dtype), rest[1:]
@@ -234,6 +235,11 @@ def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, mem
 
 
 _dtype = dtype
+
+
+def _is_integer(x) -> bool:
+    """Is it an integer of Python's or NumPy's, but no bool?"""
+    return isinstance(x, numbers.Integral) and not isinstance(x, bool)
 
 
 def _cast_method(name: str, d: dtype):

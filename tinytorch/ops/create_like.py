@@ -95,11 +95,7 @@ def _filled_like(input, value, dtype, device, requires_grad, pin_memory, memory_
 def zeros_like(
     input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=preserve_format
 ) -> Tensor:
-    """A tensor like ``input`` filled with 0. Follows ``torch.zeros_like``.
-
-    Returns:
-        A tensor of the shape of ``input``, and of its dtype and device unless others are given.
-    """
+    """A tensor like ``input`` filled with 0. Follows ``torch.zeros_like``. Otherwise like ``empty_like``."""
     try:
         return _filled_like(input, 0, dtype, device, requires_grad, pin_memory, memory_format, "zeros_like")
     except Exception as exc:
@@ -111,11 +107,7 @@ def zeros_like(
 def ones_like(
     input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=preserve_format
 ) -> Tensor:
-    """A tensor like ``input`` filled with 1. Follows ``torch.ones_like``.
-
-    Returns:
-        A tensor of the shape of ``input``, and of its dtype and device unless others are given.
-    """
+    """A tensor like ``input`` filled with 1. Follows ``torch.ones_like``. Otherwise like ``empty_like``."""
     try:
         return _filled_like(input, 1, dtype, device, requires_grad, pin_memory, memory_format, "ones_like")
     except Exception as exc:

@@ -13,7 +13,7 @@ from ..autograd.formulas import not_implemented
 from ..dtypes import int64
 from ..tensor import Tensor
 from .create import as_tensor
-from .declare import function, primitive
+from .declare import function, ints, primitive
 from .join import stack
 from .loss import reduction_code
 from .pad import pad
@@ -122,6 +122,8 @@ def _lengths(name: str, lengths, other, batch: int, device) -> Tensor:
         raise TypeError("ctc_loss(): input_lengths and target_lengths must both be Tensors, or both sequences")
     if isinstance(lengths, Tensor) and (lengths.is_floating_point() or lengths.is_complex()):
         raise RuntimeError(f"ctc_loss: {name} must be integral")
+    if not isinstance(lengths, Tensor):
+        lengths = ints((list(lengths),))
     lengths = as_tensor(lengths, dtype=int64, device=device).reshape(-1)
     if len(lengths) != batch:
         raise RuntimeError(f"ctc_loss: {name} must be of size batch_size")
@@ -168,12 +170,12 @@ def ctc_loss(
     for name, t in (("log_probs", log_probs), ("targets", targets)):
         if not isinstance(t, Tensor):
             raise TypeError(f"ctc_loss(): argument '{name}' must be Tensor, not {type(t).__name__}")
+    if not log_probs._h.ndim:
+        raise IndexError("ctc_loss: Dimension out of range: log_probs has no dimensions")
     if log_probs.dtype.name not in ("float32", "float64"):
         raise NotImplementedError(f"ctc_loss: not implemented for '{log_probs.dtype.name}'")
     if targets.is_floating_point() or targets.is_complex():
         raise RuntimeError("ctc_loss: targets must be integral")
-    if not log_probs._h.ndim:
-        raise IndexError("ctc_loss: Dimension out of range: log_probs has no dimensions")
     batched = log_probs._h.ndim == 3
     if log_probs._h.ndim not in (2, 3) or targets._h.ndim not in (1, 2):
         raise RuntimeError("ctc_loss: expected log_probs of 2 or 3 dimensions, and targets of 1 or 2")

@@ -124,8 +124,9 @@ def _eigvalsh(A, upper):
 
 
 def _is_upper(op: str, UPLO: str) -> bool:
-    if not isinstance(UPLO, str):
+    if not isinstance(UPLO, (str, bytes)):
         raise TypeError(f"{op}(): argument 'UPLO' must be str, not {type(UPLO).__name__}")
+    UPLO = UPLO.decode() if isinstance(UPLO, bytes) else UPLO
     if UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"{op}: Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
     return UPLO.upper() == "U"

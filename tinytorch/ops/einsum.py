@@ -147,6 +147,8 @@ def _pair(x, a, y, b, sizes, keep, result) -> tuple[Tensor, list]:
     shape = [x.shape[a.index(c)] for c in stack + left] + [y.shape[b.index(c)] for c in right]
     if x.dtype is not y.dtype and not (x.dtype.is_differentiable or y.dtype.is_differentiable):
         x, y = x.long(), y.long()  # one is a sum
+    if x.dtype is not y.dtype and x.dtype.name == "bool":
+        raise NotImplementedError("einsum: not implemented for 'bool'")
     if stack:
         product = _matmul(_arrange(x, a, stack, left, summed), _arrange(y, b, stack, summed, right))
     else:

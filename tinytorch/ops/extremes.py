@@ -7,6 +7,7 @@ import operator
 from .. import return_types
 from ..backends.cpu import ffi, lib
 from ..devices import on_device
+from ..dtypes import bool as _bool
 from ..tensor import Tensor, gives_tensors, owned
 from .declare import both, dim_or_axis, primitive, reduction, refuse, shown, write_all_out, write_out
 from .pointwise import maximum, minimum
@@ -50,13 +51,7 @@ def amax(input, dim=(), keepdim=False, *, out=None, axis=None, keepdims=False):
 @both
 def amin(input, dim=(), keepdim=False, *, out=None, axis=None, keepdims=False):
     """The smallest elements over ``dim``; NaN where there is one. Equal ones share the gradient. Follows
-    ``torch.amin``.
-
-    Returns:
-        A tensor without the dimensions of ``dim``, or 0-d where ``dim`` is ().
-    Raises:
-        IndexError: ``dim`` is out of range, or has no elements
-    """
+    ``torch.amin``. Otherwise like ``amax``."""
     try:
         how, dims = parse_dims("amin", input, dim, axis)
         return write_out("amin", _amin(input, how, dims, keepdim or keepdims, -1), out, True)
@@ -159,7 +154,7 @@ def _extreme(name: str, largest: int, of_all, of_two, result):
                     raise TypeError(f"{name}(): argument 'keepdim' needs argument 'dim'")
                 return write_out(name, of_all(input, 0, 0, False, -1), out)
             if type(at) is not int:
-                if not hasattr(at, "__index__") or isinstance(at, bool):
+                if not hasattr(at, "__index__") or isinstance(at, bool) or getattr(at, "dtype", None) is _bool:
                     raise TypeError(f"{name}(): argument 'dim' must be int, not {type(at).__name__}")
                 at = operator.index(at)
             values, indices = select(input, at, keep)
@@ -217,13 +212,7 @@ def argmax(input, dim=None, keepdim=False, *, axis=None, keepdims=False):
 @both
 def argmin(input, dim=None, keepdim=False, *, axis=None, keepdims=False):
     """The first index of the smallest element, in the flattened tensor or along ``dim``; int64. Follows
-    ``torch.argmin``.
-
-    Returns:
-        int64: a tensor without dimension ``dim``, or 0-d.
-    Raises:
-        IndexError: ``dim`` is out of range, or there are no elements
-    """
+    ``torch.argmin``. Otherwise like ``argmax``."""
     try:
         how, dims = parse_dims("argmin", input, dim, axis)
         return _index_of_extreme(input, 0, how, dims, keepdim or keepdims)

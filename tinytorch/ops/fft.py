@@ -12,7 +12,7 @@ import math
 
 from ..backends import fft as _numpy
 from ..backends.cpu import lib
-from ..dtypes import COMPLEX, FLOATING, get_default_dtype
+from ..dtypes import COMPLEX, FLOATING, as_dtype, get_default_dtype
 from ..tensor import Tensor, owned
 from .convert import in_dtype
 from .declare import function, ints, primitive, write_out
@@ -406,19 +406,13 @@ def fftshift(input, dim=None):
 
 @function(namespace="fft")
 def ifftshift(input, dim=None):
-    """The inverse of ``fftshift``. Follows ``torch.fft.ifftshift``.
-
-    Args:
-        dim: the dimensions; all unless given
-    Returns:
-        A copy.
-    """
+    """The inverse of ``fftshift``. Follows ``torch.fft.ifftshift``. Otherwise like ``fftshift``."""
     return _rolled(input, dim, 1)
 
 
 def _frequencies(op: str, n, d, count, negative, out, dtype, device, requires_grad):
     """The numbers 0 ... count - 1, over n d, those from ``negative`` on less n."""
-    dtype = (get_default_dtype() if out is None else out.dtype) if dtype is None else dtype
+    dtype = (get_default_dtype() if out is None else out.dtype) if dtype is None else as_dtype(dtype, op)
     if not dtype.is_floating_point and not dtype.is_complex:
         raise RuntimeError(f"{op} requires a floating point or complex dtype")
     result = arange(count, dtype=dtype, device=device)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from .. import return_types
 from ..autograd.node import alias
 from ..dtypes import bfloat16, float16, float32, float64, int16, int32, int64
-from ..tensor import Tensor
 from .declare import both, primitive, write_all_out
 from .pointwise import _where as where
 
@@ -45,8 +44,6 @@ def frexp(input, *, out=None):
     Raises:
         RuntimeError: ``input`` is not floating
     """
-    if not isinstance(input, Tensor):
-        raise TypeError(f"frexp(): argument 'input' must be Tensor, not {type(input).__name__}")
     if not input.dtype.is_floating_point:
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
     return return_types.frexp(*write_all_out("frexp", _frexp(input), out))

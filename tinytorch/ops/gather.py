@@ -11,7 +11,8 @@ from ..autograd.views import FLAG_VIEW, refresh
 from ..backends.cpu import error, lib
 from ..dtypes import ALL
 from ..tensor import Tensor, attempted, owned
-from .declare import both, function, refuse, number, primitive, write_out
+from .create import check_fits
+from .declare import both, function, number, primitive, refuse, scalar_kind, write_out
 from .index import ADD, FLAT, INDEX, KEEP, REPLACE, SELF, STRICT, adder, putter, reader
 from .shape import broadcast_shapes
 
@@ -131,6 +132,16 @@ def _add_arguments(op, input, dim, index, source, alpha):
     return code, source if alpha == 1 else source * alpha, ADD, index
 
 
+def _add(which: int, op: str, input, dim, index, source, alpha):
+    args = _add_arguments(op, input, dim, index, source, alpha)
+    try:
+        return putter("index_add", 1, SELF)[which](input, *args)
+    except IndexError as exc:
+        if input._h.ndim > 1 and index._h.dtype == lib.TT_I64 and alpha == 1:  # PyTorch scatters these, which checks
+            raise RuntimeError(str(exc)) from None
+        raise
+
+
 @both
 def index_add(input, dim, index, source, *, alpha=1, out=None):
     """``input`` with the entries of ``alpha * source`` along ``dim`` added where the vector ``index`` says; repeated
@@ -146,14 +157,13 @@ def index_add(input, dim, index, source, *, alpha=1, out=None):
         IndexError: an index is out of range
         RuntimeError: shapes or dtypes do not match
     """
-    args = _add_arguments("index_add", input, dim, index, source, alpha)
-    return write_out("index_add", putter("index_add", 1, SELF)[0](input, *args), out, True)
+    return write_out("index_add", _add(0, "index_add", input, dim, index, source, alpha), out, True)
 
 
 @both
 def index_add_(input, dim, index, source, *, alpha=1):
     """``index_add`` in place."""
-    return putter("index_add", 1, SELF)[1](input, *_add_arguments("index_add_", input, dim, index, source, alpha))
+    return _add(1, "index_add_", input, dim, index, source, alpha)
 
 
 def _copy_arguments(op, input, dim, index, source):
@@ -163,16 +173,11 @@ def _copy_arguments(op, input, dim, index, source):
 
 @both
 def index_copy(input, dim, index, source, *, out=None):
-    """``input`` with the entries of ``source`` along ``dim`` where the vector ``index`` says.
+    """``input`` with the entries of ``source`` along ``dim`` where the vector ``index`` says. Otherwise like
+    ``index_add``.
 
     Args:
         index: a vector of int64 indices
-        source: a tensor of the dtype of ``input``, with an entry for each index along ``dim``
-    Returns:
-        A tensor of the shape of ``input``.
-    Raises:
-        IndexError: an index is out of range
-        RuntimeError: shapes or dtypes do not match
     """
     args = _copy_arguments("index_copy", input, dim, index, source)
     return write_out("index_copy", putter("index_copy", 1, STRICT)[0](input, *args), out, True)
@@ -192,6 +197,7 @@ def _fill_arguments(op, input, dim, index, value):
                 f"{op} only supports a 0-dimensional value tensor, but got tensor with {value._h.ndim} dimension(s)."
             )
     else:
+        check_fits(input._h.dtype, scalar_kind(value), value)
         value = number(value)
     dim = input._dim(dim)
     code = _along(dim) if input._h.ndim else _flat(input)
@@ -443,6 +449,8 @@ def embedding(weight, indices, padding_idx=None, scale_grad_by_freq=False):
         if not isinstance(indices, Tensor):
             raise TypeError(f"embedding(): argument 'indices' must be Tensor, not {type(indices).__name__}")
         if weight._h.ndim != 2:
+            if weight.requires_grad:
+                weight.size(0)  # what the derivative needs comes first
             raise RuntimeError(f"embedding(): 'weight' must be 2-D, got shape {tuple(weight.shape)}")
         if indices._h.dtype not in (lib.TT_I32, lib.TT_I64):
             given = f"{name_of(indices)}Tensor"

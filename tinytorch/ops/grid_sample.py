@@ -95,8 +95,6 @@ def _check(input: Tensor, grid: Tensor, mode: str, padding_mode: str) -> int:
             f"grid_sample: expected padding_mode to be 'zeros', 'border', or 'reflection', but got: '{padding_mode}'"
         )
     for name, t in (("input", input), ("grid", grid)):
-        if not isinstance(t, Tensor):
-            raise TypeError(f"grid_sample(): argument '{name}' must be Tensor, not {type(t).__name__}")
         if not t._h.ndim:
             raise IndexError(f"grid_sample: Dimension out of range: {name} has no dimensions")
     dims = input._h.ndim - 2
@@ -225,8 +223,6 @@ def affine_grid(theta, size, align_corners=None):
         ValueError: shapes do not fit, or ``theta`` is not floating
         NotImplementedError: a size of other dimensions
     """
-    if not isinstance(theta, Tensor):
-        raise TypeError(f"affine_grid(): argument 'theta' must be Tensor, not {type(theta).__name__}")
     if not theta.is_floating_point():
         raise ValueError(f"affine_grid: Expected theta to have floating point type, but got {theta.dtype.name}")
     dims = len(size) - 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 
 from .. import return_types
 from ..dtypes import float32, float64, int64
@@ -77,6 +78,8 @@ def _counted(points: Tensor, bins, bounds, weight, density: bool, search: bool =
             )
         weight = weight.detach().reshape(-1).to(float64)
     points = points.reshape(-1, d)
+    if bounds is not None and any(isinstance(bound, Tensor) for bound in bounds):
+        raise TypeError("argument 'range' must be tuple of floats, but found element of type Tensor")
     if bounds is not None and len(bounds) != 2 * d:
         raise RuntimeError(
             f"torch.histogramdd: for a {d}-dimensional histogram range should have {2 * d} elements, but got "
@@ -120,6 +123,8 @@ def histogram(input, bins=100, *, range=None, weight=None, density=False, out=No
     Raises:
         RuntimeError: ``bins`` is not positive, the range not finite, or dtypes differ
     """
+    if isinstance(bins, Tensor) and not bins._h.ndim and range is not None:
+        bins = operator.index(bins)
     if isinstance(bins, Tensor) and range is not None:
         raise TypeError("histogram(): got values for 'range' and for the ends of intervals, which exclude each other")
     points = input.reshape(-1, 1)
@@ -146,11 +151,13 @@ def histogramdd(input, bins, range=None, weight=None, density=False):
     Raises:
         RuntimeError: a number of ``bins`` is not positive, a range not finite, or dtypes differ
     """
+    d = input.size(-1)
     if input._h.ndim < 2:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
-    d = input.shape[-1]
-    bins = [bins] * d if isinstance(bins, int) else list(bins)
+    if isinstance(bins, int) or (isinstance(bins, Tensor) and not bins._h.ndim):
+        bins = [operator.index(bins)] * d
+    bins = list(bins)
     if len(bins) != d:
         raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input.")
-    hist, edges = _counted(input, bins, range, weight, density, isinstance(bins[0], Tensor))
+    hist, edges = _counted(input, bins, range, weight, density, any(isinstance(b, Tensor) for b in bins))
     return return_types.histogramdd(hist, tuple(edges))

@@ -361,6 +361,7 @@ def getitem(self, key):
 
 
 _PLAIN = {Tensor, float, int, bool, complex}
+_FITS_ALL = 65504.0  # the largest number of float16; what is beyond becomes infinite here, where fill_ refuses it
 
 
 def _value(self, value) -> Tensor:
@@ -376,6 +377,8 @@ def _value(self, value) -> Tensor:
 
 def setitem(self, key, value):
     """``x[key] = value``, in place. The value is a number, or a tensor that broadcasts to ``x[key]``."""
+    if type(value) is float and abs(value) > _FITS_ALL and not INTEGRAL[self._h.dtype]:
+        value = number(value)
     if isinstance(key, Tensor) and key._h.dtype == _BOOL and key._h.ndim and _assign_masked(self, key, value):
         return
     if type(value) not in _PLAIN:

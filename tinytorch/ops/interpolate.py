@@ -138,8 +138,6 @@ def interpolate(
         NotImplementedError: the mode does not go with so many dimensions, or with the dtype
         RuntimeError: a size of 0
     """
-    if not isinstance(input, Tensor):
-        raise TypeError(f"interpolate(): argument 'input' must be Tensor, not {type(input).__name__}")
     dims = input._h.ndim - 2
     if mode in ("nearest", "area", "nearest-exact") and align_corners is not None:
         raise ValueError(

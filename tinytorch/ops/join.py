@@ -214,15 +214,7 @@ def hstack(tensors):
 
 @function
 def vstack(tensors):
-    """On top of each other: along dimension 0, 1-d tensors as rows.
-
-    Args:
-        tensors: a sequence of tensors
-    Returns:
-        A tensor.
-    Raises:
-        RuntimeError: sizes along other dimensions differ
-    """
+    """On top of each other: along dimension 0, 1-d tensors as rows. Otherwise like ``hstack``."""
     _common("vstack", tensors)
     return cat(atleast_2d(tuple(tensors)), 0)
 

@@ -41,6 +41,11 @@ def _check_matrix(op: str, A: Tensor) -> None:
         raise RuntimeError(f"{op}: The input tensor input must have at least 2 dimensions.")
 
 
+def _check_names(op: str, of_numpy, atol, rtol) -> None:
+    if of_numpy is not None and (atol is not None or rtol is not None):
+        raise TypeError(f"{op}(): NumPy's tolerance and atol or rtol exclude each other")
+
+
 @function(namespace="linalg")
 def matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None, out=None):
     """How many singular values of matrices (*, m, n) exceed the tolerance max(atol, rtol * the largest one). Follows
@@ -57,8 +62,10 @@ def matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None, out=None)
     Raises:
         LinAlgError: an element is not finite
         RuntimeError: A is no stack of matrices, or not floating
+        TypeError: ``tol`` beside ``atol`` or ``rtol``
     """
     op = "linalg.matrix_rank"
+    _check_names(op, tol, atol, rtol)
     _check_matrix(op, A)
     A = A.detach()
     S = eigvalsh(A).abs() if hermitian else svdvals(A)
@@ -76,12 +83,7 @@ def _pinv_vjp(g, A, P):
 
 
 @primitive(
-    namespace="linalg",
-    title="LinalgPinvBackward0",
-    outputs=("P",),
-    inputs=("A",),
-    vjp=_pinv_vjp,
-    conjugates=False,
+    namespace="linalg", title="LinalgPinvBackward0", outputs=("P",), inputs=("A",), vjp=_pinv_vjp, conjugates=False
 )
 def _pinv(A, atol, rtol, hermitian):
     A = A.detach()
@@ -115,7 +117,9 @@ def pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None, out=None):
     Raises:
         LinAlgError: an element is not finite
         RuntimeError: A is no stack of matrices, or not floating
+        TypeError: ``rcond`` beside ``atol`` or ``rtol``
     """
+    _check_names("linalg.pinv", rcond, atol, rtol)
     _check_matrix("linalg.pinv", A)
     if rcond is not None:
         atol, rtol = 0.0, rcond

@@ -86,6 +86,9 @@ def _vector_weight(input, weight, bias):
 def bilinear(input1, input2, weight, bias=None):
     """x1^T W_k x2 + b_k for each output k: inputs (*, n) and (*, m), weight (out, n, m). Follows
     ``torch.nn.functional.bilinear``."""
+    given = [input1, input2, weight] + ([] if bias is None else [bias])
+    if len({t._h.dtype for t in given}) > 1:
+        raise RuntimeError(f"bilinear(): All tensors must have the same dtype, got {[t.dtype.name for t in given]}")
     if input1._h.ndim != input2._h.ndim:
         raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1._h.ndim} and {input2._h.ndim}")
     if input1.shape[:-1] != input2.shape[:-1]:

@@ -200,10 +200,5 @@ def linear_cross_entropy(
     bias = None if linear_bias is None else linear_bias.reshape(rows)
     logits = linear(input, linear_weight.reshape(rows, features), bias).reshape(shape)
     return cross_entropy(
-        logits,
-        target,
-        weight,
-        ignore_index=ignore,
-        reduction=reduction,
-        label_smoothing=label_smoothing,
+        logits, target, weight, ignore_index=ignore, reduction=reduction, label_smoothing=label_smoothing
     )

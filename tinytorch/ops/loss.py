@@ -85,34 +85,30 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
         reduction = legacy(reduction, size_average, reduce)
         floating("mse_loss", input)
         _same_size("mse_loss", input, target)
-        return _weighted(_squared_difference(input, target), weight, reduction)
+        return _weighted(_squared_difference(input, target), input, weight, reduction)
     except Exception as exc:
         refuse(exc)
         raise
 
 
-def _weighted(losses, weight, reduction):
+def _weighted(losses, input, weight, reduction, of_weights: bool = True):
+    """The losses, weighted and reduced; ``of_weights``: a mean is the sum over that of the weights."""
     if weight is None:
         return reduce_losses(losses, reduction)
     code = reduction_code(reduction)
+    if not isinstance(weight, Tensor):
+        raise TypeError(f"argument 'weight' must be Tensor, not {type(weight).__name__}")
+    if weight.shape != input.shape:
+        raise ValueError("Weights and input must have the same size.")
     losses = losses * weight
-    return losses if code == 0 else losses.sum() / weight.expand(losses.shape).sum() if code == 1 else losses.sum()
+    return losses.sum() / weight.sum() if code == 1 and of_weights else reduce_losses(losses, reduction)
 
 
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
-    """|input - target|. Follows ``torch.nn.functional.l1_loss``.
-
-    Args:
-        target: a tensor, broadcast with ``input``
-        weight: a weight for each element, or None
-    Returns:
-        A 0-d tensor, or losses of the shape that the inputs broadcast to.
-    Raises:
-        ValueError: ``reduction`` is unknown
-    """
+    """|input - target|. Follows ``torch.nn.functional.l1_loss``. Otherwise like ``mse_loss``."""
     reduction = legacy(reduction, size_average, reduce)
     _same_size("l1_loss", input, target)
-    return _weighted((input - target).abs(), weight, reduction)
+    return _weighted((input - target).abs(), input, weight, reduction)
 
 
 # Of a difference a and the bound b of the part that is a parabola. Their slopes' own kernels are for when no higher
@@ -146,15 +142,10 @@ def _apart(input, target):
 
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
     """d^2 / (2 beta) where d = |input - target| is below beta, else d - beta / 2. Follows
-    ``torch.nn.functional.smooth_l1_loss``.
+    ``torch.nn.functional.smooth_l1_loss``. Otherwise like ``mse_loss``.
 
     Args:
-        target: a tensor, broadcast with ``input``
         beta: where the square ends
-    Returns:
-        A 0-d tensor, or losses of the shape that the inputs broadcast to.
-    Raises:
-        ValueError: ``reduction`` is unknown
     """
     reduction = legacy(reduction, size_average, reduce)
     floating("smooth_l1_loss", input)
@@ -172,16 +163,10 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
 
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     """d^2 / 2 where d = |input - target| is below delta, else delta (d - delta / 2). Follows
-    ``torch.nn.functional.huber_loss``.
+    ``torch.nn.functional.huber_loss``. Otherwise like ``mse_loss``.
 
     Args:
-        target: a tensor, broadcast with ``input``
         delta: where the square ends
-        weight: a weight for each element, or None
-    Returns:
-        A 0-d tensor, or losses of the shape that the inputs broadcast to.
-    Raises:
-        ValueError: ``reduction`` is unknown
     """
     reduction_code(reduction)
     floating("huber_loss", input)
@@ -192,7 +177,7 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     _same_size("huber_loss", input, target)
     apart = _apart(input, target)
     losses = _huber(input - target, delta) if apart else _huber_between(input, target, delta)
-    return _weighted(losses, weight, reduction)
+    return _weighted(losses, input, weight, reduction, False)
 
 
 # Probabilities.
@@ -242,15 +227,12 @@ def binary_cross_entropy_with_logits(
     input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None
 ):
     """binary_cross_entropy of sigmoid(input), accurate for large logits; ``pos_weight`` multiplies the loss of the
-    positive part. Follows ``torch.nn.functional.binary_cross_entropy_with_logits``.
+    positive part. Follows ``torch.nn.functional.binary_cross_entropy_with_logits``. Otherwise like
+    ``binary_cross_entropy``.
 
     Args:
         input: logits
-        target: probabilities of the same shape
-        weight: a weight for each element, or None
         pos_weight: a weight of the positive part, broadcast with ``target``, or None
-    Returns:
-        A 0-d tensor, or losses of the shape of ``input``.
     Raises:
         ValueError: the shapes differ
     """
@@ -271,17 +253,13 @@ def binary_cross_entropy_with_logits(
 
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
     """target (log target - input) for log-probabilities ``input``; "batchmean" divides the sum by the batch. Follows
-    ``torch.nn.functional.kl_div``.
+    ``torch.nn.functional.kl_div``. Otherwise like ``mse_loss``.
 
     Args:
         input: log-probabilities
         target: probabilities
         log_target: whether ``target`` are logarithms, too
         reduction: ``'mean'``, ``'batchmean'`` or ``'sum'`` of the losses, or ``'none'``: all of them
-    Returns:
-        A 0-d tensor, or losses of the shape that the inputs broadcast to.
-    Raises:
-        ValueError: ``reduction`` is unknown
     """
     real_only("kl_div", input, target)
     reduction = legacy(reduction, size_average, reduce)

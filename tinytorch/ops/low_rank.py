@@ -56,15 +56,12 @@ def svd_lowrank(A, q=6, niter=2, M=None):
 @function
 def pca_lowrank(A, q=None, center=True, niter=2):
     """Principal components of rows, by ``svd_lowrank`` of A less the mean of its rows: (U (*, m, q), S (*, q), V (*, n,
-    q)), where the columns of V are the directions. Random. Follows ``torch.pca_lowrank``.
+    q)), where the columns of V are the directions. Random. Follows ``torch.pca_lowrank``. Otherwise like
+    ``svd_lowrank``.
 
     Args:
-        A: matrices (*, m, n)
         q: how many components; the smallest of 6, m and n unless given
         center: whether to subtract the mean
-        niter: how many steps of subspace iteration
-    Returns:
-        A tuple (U, S, V).
     Raises:
         ValueError: q is negative or more than m or n, or ``niter`` is negative
     """
@@ -73,8 +70,6 @@ def pca_lowrank(A, q=None, center=True, niter=2):
         q = min(6, m, n)
     elif not 0 <= q <= min(m, n):
         raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}")
-    if niter < 0:
+    if not niter >= 0:
         raise ValueError(f"niter(={niter}) must be non-negative integer")
-    if not A.dtype.is_differentiable:
-        raise ValueError(f"input.dtype: {A.dtype.name} is not floating-point")
     return _svd(A - A.mean(-2, keepdim=True) if center else A, q, niter, None)

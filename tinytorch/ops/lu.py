@@ -304,4 +304,6 @@ def ldl_solve(LD, pivots, B, *, hermitian=False, out=None):
     """
     if not isinstance(pivots, Tensor):
         raise TypeError(f"linalg.ldl_solve(): argument 'pivots' must be Tensor, not {type(pivots).__name__}")
+    if LD._h.ndim > 1 and LD._h.dtype == B._h.dtype:
+        B.size(-2)  # IndexError where there is no such dimension
     return write_out("linalg.ldl_solve", _ldl_solve(LD, pivots, B, bool(hermitian))[0], out, True)

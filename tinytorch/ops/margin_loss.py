@@ -71,6 +71,8 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     reduction = legacy(reduction, size_average, reduce)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
+    if not input.is_floating_point() and input._h.ndim < 3:
+        raise NotImplementedError(f"multi_margin_loss: not implemented for '{input.dtype.name}'")
     rows = input if input._h.ndim == 2 else input.reshape(1, -1)
     index = target.reshape(-1, 1)
     chosen = rows.gather(1, index)

@@ -115,7 +115,8 @@ def want(op, t, name, ndim, what):
     if not isinstance(t, Tensor):
         raise TypeError(f"{op}(): argument '{name}' must be Tensor, not {type(t).__name__}")
     if t._h.ndim != ndim:
-        raise RuntimeError(f"{op}: {name} must be a {what}, got {t._h.ndim}D tensor of shape {tuple(t.shape)}")
+        kind = IndexError if op == "mv" and name == "input" and not t._h.ndim else RuntimeError  # its size is asked for
+        raise kind(f"{op}: {name} must be a {what}, got {t._h.ndim}D tensor of shape {tuple(t.shape)}")
 
 
 @both

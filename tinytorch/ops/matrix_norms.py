@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ..dtypes import as_dtype
 from ..tensor import Tensor
 from .convert import in_dtype
 from .declare import both, composite, function, publish, write_out
@@ -16,7 +17,8 @@ def _in_norm_dtype(op: str, x: Tensor, dtype) -> Tensor:
     """``x`` in ``dtype``, which must be a wider one of its kind."""
     if not x.dtype.is_differentiable:
         raise RuntimeError(f"{op}: Expected a floating point or complex tensor as input. Got {x.dtype.name}")
-    if dtype is None or dtype is x.dtype:
+    dtype = x.dtype if dtype is None else as_dtype(dtype, op)
+    if dtype is x.dtype:
         return x
     if not dtype.is_differentiable:
         raise RuntimeError(f"{op}: dtype should be floating point or complex. Got {dtype.name}")
@@ -59,7 +61,7 @@ _ORDERS = (1, -1, math.inf, -math.inf, *_OF_VALUES)
 
 
 def _check_order(op: str, ord) -> None:  # noqa: A002
-    if isinstance(ord, str):
+    if isinstance(ord, (str, bytes)):
         if ord not in ("fro", "nuc"):
             raise RuntimeError(f"{op}: Order {ord} not supported.")
     elif ord not in _ORDERS:
@@ -141,7 +143,7 @@ def norm(input, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):  # 
             raise RuntimeError(
                 f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {input.ndim}D."
             )
-        if isinstance(ord, str):
+        if isinstance(ord, (str, bytes)):
             raise RuntimeError(f"linalg.norm: Order {ord} not supported for vectors")
         return vector_norm(input, 2 if ord is None else ord, dims, keepdim, dtype=dtype, out=out)
     if dims is not None and len(dims) != 2:

@@ -61,8 +61,7 @@ def added_mask(mask: Tensor | None, name: str, dtype, other: Tensor | None = Non
     if mask is None:
         return None
     _require(
-        mask.dtype is bool_ or mask.dtype.is_floating_point,
-        f"only bool and floating types of {name} are supported",
+        mask.dtype is bool_ or mask.dtype.is_floating_point, f"only bool and floating types of {name} are supported"
     )
     if other is not None and other.dtype is not mask.dtype:
         warnings.warn(

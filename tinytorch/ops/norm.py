@@ -93,8 +93,9 @@ def _check_shape(op, input: Tensor, normalized_shape) -> int:
             "one element, but got normalized_shape = []"
         )
     if op == "rms_norm" and input._h.ndim < n:
-        if isinstance(normalized_shape, Tensor):
-            raise TypeError("rms_norm(): argument 'normalized_shape' must be tuple of ints, not Tensor")
+        if not isinstance(normalized_shape, (tuple, list)):
+            given = type(normalized_shape).__name__
+            raise TypeError(f"rms_norm(): argument 'normalized_shape' must be tuple of ints, not {given}")
         raise ValueError(f"rms_norm: Input tensor must have at least {n} dimensions, but got {input._h.ndim}")
     if tuple(input.shape[max(input._h.ndim - n, 0) :]) != shape:
         raise RuntimeError(
@@ -133,16 +134,10 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn
 @function
 def rms_norm(input, normalized_shape, weight=None, eps=None):
     """x / sqrt(mean(x^2) + eps) over the last dimensions, which are ``normalized_shape``, then times ``weight``; eps is
-    the dtype's by default. Follows ``torch.nn.functional.rms_norm``.
+    the dtype's by default. Follows ``torch.nn.functional.rms_norm``. Otherwise like ``layer_norm``.
 
     Args:
-        normalized_shape: the last sizes
-        weight: a tensor of these sizes, or None
         eps: a number added to the mean square; the dtype's epsilon unless given
-    Returns:
-        A tensor of the shape of ``input``.
-    Raises:
-        RuntimeError: the last sizes are others
     """
     if not input._h.ndim and not isinstance(normalized_shape, Tensor):
         raise ValueError("rms_norm: Input tensor must have at least 1 dimensions, but got 0")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+
 from .. import return_types
 from ..tensor import Tensor
 from .declare import both, function, method, write_all_out
@@ -142,7 +144,7 @@ def nuclear_norm(input, dim=(-2, -1), keepdim=False, *, out=None):
     """
     if isinstance(dim, bool):  # nuclear_norm(input, keepdim)
         dim, keepdim = (-2, -1), dim
-    elif isinstance(dim, int):  # both
+    elif isinstance(dim, (Integral, Tensor)):  # both
         dim = (dim, dim)
     return matrix_norm(input, "nuc", dim, keepdim, out=out)
 
@@ -160,4 +162,5 @@ def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0):
     """
     if dim == -1:
         return v.norm(pow)
+    v.size(dim)  # IndexError where there is no such dimension
     return vector_norm(v, pow, [d for d in range(v.ndim) if d != dim], True)

@@ -100,9 +100,7 @@ _TITLES = {
 
 
 @primitive(
-    name="pad_with_own",
-    title=_TITLES,
-    input=lambda g, input_shape, pads, mode: _added_back(g, input_shape, pads, mode),
+    name="pad_with_own", title=_TITLES, input=lambda g, input_shape, pads, mode: _added_back(g, input_shape, pads, mode)
 )
 def _extended(input, pads, mode, padded):
     shape = [n + before + behind for n, (before, behind) in zip(input.shape, pads)]

@@ -150,12 +150,7 @@ logaddexp = binary(
     doc="log(exp(a) + exp(b)).",
     inplace=False,
 )
-ldexp = binary(
-    "ldexp",
-    lambda g, b: ldexp(g, b),
-    lambda g, out: g * (out * _LN2),
-    doc="input * 2 ** other.",
-)
+ldexp = binary("ldexp", lambda g, b: ldexp(g, b), lambda g, out: g * (out * _LN2), doc="input * 2 ** other.")
 logaddexp2 = binary(
     "logaddexp2",
     lambda g, a, b: g / (1 + (b - a).exp2()),
@@ -239,9 +234,7 @@ _TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
 erf = unary("erf", lambda g, input: g * (_TWO_OVER_SQRT_PI * (-(input * input)).exp()), doc="The error function.")
 erfc = unary("erfc", lambda g, input: g * (-_TWO_OVER_SQRT_PI * (-(input * input)).exp()), doc="1 - erf(x).")
 erfinv = unary(
-    "erfinv",
-    lambda g, input: g * (erfinv(input).square().exp() / _TWO_OVER_SQRT_PI),
-    doc="The inverse error function.",
+    "erfinv", lambda g, input: g * (erfinv(input).square().exp() / _TWO_OVER_SQRT_PI), doc="The inverse error function."
 )
 lgamma = unary("lgamma", lambda g, input: g * input.digamma(), doc="log |gamma(x)|.")
 digamma = unary("digamma", lambda g, input: g * zeta(2, input), doc="The derivative of lgamma.")

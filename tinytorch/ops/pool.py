@@ -8,7 +8,7 @@ adaptive. The derivative of maxima goes to where they were, and the derivative o
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 
 from ..backends.cpu import error, ffi, lib
 from ..tensor import Tensor, attempted, gives_tensors, owned
@@ -86,20 +86,23 @@ def _avg_backward(g, sizes, spec, padded, divisor):
 def per_dim(op: str, name: str, value, dims: int) -> tuple[int, ...]:
     """A number for each dimension, from one number or a sequence of one or of as many."""
     values = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    values = tuple([operator.index(v) for v in values])
     if len(values) not in (1, dims):
         raise RuntimeError(f"{op}: {name} must either be a single int, or a tuple of {dims} ints")
-    values = tuple([operator.index(v) for v in values])
     return values * dims if len(values) == 1 else values
+
+
+#: Operators that ask for the size of a dimension before they look at their number.
+_LEAST = {"avg_pool2d": 3}
 
 
 def spatial(op: str, input: Tensor, dims: int) -> tuple[int, ...]:
     """The sizes of the last ``dims`` dimensions; RuntimeError unless the tensor is (C, *) or (N, C, *), and nothing but
     N is 0."""
     shape = tuple(input.shape)
-    if (op == "avg_pool2d" and len(shape) < 3) or (op.startswith("adaptive_avg") and len(shape) < 2):
-        raise IndexError(
-            f"{op}: Dimension out of range: expected a 3D or 4D (batch mode) tensor, but got: {list(shape)}"
-        )
+    least = _LEAST.get(op, 0)
+    if len(shape) < least:
+        raise IndexError(f"{op}: Dimension out of range: expected {least} dimensions or more, but got: {list(shape)}")
     if len(shape) not in (dims + 1, dims + 2) or 0 in shape[len(shape) - dims - 1 :]:
         raise RuntimeError(
             f"{op}: Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with optional 0 dim batch size for input, "
@@ -143,28 +146,35 @@ def _regular(op: str, input: Tensor, dims: int, kernel_size, stride, padding, di
 
 
 def _adaptive(op: str, input: Tensor, dims: int, output_size):
-    """The spec of windows that share the input out."""
+    """The spec of windows that share the input out; None where means of all are wanted, which need no windows."""
     several = isinstance(output_size, (tuple, list) if dims == 1 else Iterable)
+    if dims > 1 and several and len(output_size) >= input._h.ndim:
+        raise ValueError(f"{op}: Input dimension should be at least {len(output_size) + 1}")
     given = tuple(output_size) if several else (output_size,) * dims
-    if dims > 1 and several and len(given) >= input._h.ndim:
-        raise ValueError(f"{op}: Input dimension should be at least {len(given) + 1}")
     if given and type(given[0]) is bool:  # PyTorch's parser looks for it at the first place
         raise TypeError(f"{op}(): argument 'output_size' must be tuple of ints, not bool")
     given = tuple([n if n is None and dims > 1 else operator.index(n) for n in given])
     if len(given) != dims:
         raise RuntimeError(f"{op}: output_size must be {dims} numbers, but got {len(given)}")
-    sizes = spatial(op, input, dims)
-    out = tuple([n if wanted is None else wanted for n, wanted in zip(sizes, given)])
+    sizes = input.shape[-dims:]
+    out = tuple([sizes[k] if n is None else n for k, n in enumerate(given)])
+    if out == (1,) * dims > (1,) and "avg" in op:
+        return None  # the mean, of tensors of any number of dimensions
+    spatial(op, input, dims)
     if min(out) < 0:
         raise RuntimeError(f"{op}: elements of output_size must be greater than or equal to 0, but got {list(out)}")
     return tuple((1, 0, 0, 1, n) for n in out)
 
 
-def check_dtype(op: str, input: Tensor, kinds: str) -> None:
-    """TypeError unless it is a tensor, NotImplementedError unless PyTorch has a kernel for its dtype: ``floating``,
-    or ``long`` or all ``real`` numbers among them."""
+def check_tensor(op: str, input) -> None:
+    """TypeError unless it is a tensor."""
     if not isinstance(input, Tensor):
         raise TypeError(f"{op}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+
+
+def check_dtype(op: str, input: Tensor, kinds: str) -> None:
+    """NotImplementedError unless PyTorch has a kernel for the dtype: ``floating``, or ``long`` or all ``real`` numbers
+    among them. The kernel is looked for last."""
     code, kind = input._h.dtype, input.dtype.kind
     integral = kind == lib.TT_KIND_INT and (kinds == "real" or (kinds == "long" and code == lib.TT_I64))
     if kind != lib.TT_KIND_FLOAT and not integral:
@@ -177,28 +187,32 @@ def _maxima(input: Tensor, spec, starts, indexed):
 
 
 def max_windows(op, dims, input, kernel_size, stride, padding, dilation, ceil_mode, indexed):
+    check_tensor(op, input)
+    spec = _regular(op, input, dims, kernel_size, stride, padding, dilation, ceil_mode)
     check_dtype(op, input, "floating" if dims == 1 else "real")
-    return _maxima(input, _regular(op, input, dims, kernel_size, stride, padding, dilation, ceil_mode), None, indexed)
+    return _maxima(input, spec, None, indexed)
 
 
 def adaptive_max(op, dims, input, output_size, indexed):
+    check_tensor(op, input)
+    spec = _adaptive(op, input, dims, output_size)
     check_dtype(op, input, "floating")
-    return _maxima(input, _adaptive(op, input, dims, output_size), None, indexed)
+    return _maxima(input, spec, None, indexed)
 
 
 def mean_windows(op, dims, input, kernel_size, stride, padding, ceil_mode, padded, divisor=None):
-    check_dtype(op, input, "long")
+    check_tensor(op, input)
     if divisor is not None and divisor == 0:
         raise RuntimeError(f"{op}: divisor must be not zero")
     spec = _regular(op, input, dims, kernel_size, stride, padding, 1, ceil_mode)
+    check_dtype(op, input, "long")
     return _avg_pool(input, spec, bool(padded), 0 if divisor is None else operator.index(divisor))
 
 
 def adaptive_mean(op, dims, input, output_size):
-    if not isinstance(input, Tensor):
-        raise TypeError(f"{op}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    check_tensor(op, input)
     spec = _adaptive(op, input, dims, output_size)
-    if dims > 1 and all(axis[-1] == 1 for axis in spec):
+    if spec is None:
         return input.mean(list(range(-dims, 0)), keepdim=True)
     check_dtype(op, input, "floating")
     return _avg_pool(input, spec, False, 0)
@@ -206,19 +220,24 @@ def adaptive_mean(op, dims, input, output_size):
 
 def fractional(op, dims, input, kernel_size, output_size, output_ratio, indexed, samples):
     """Maxima of windows whose distances are random: of each plane others, by one number for each dimension."""
-    check_dtype(op, input, "floating")
+    check_tensor(op, input)
     if output_size is None and output_ratio is None:
         raise ValueError(f"{op} requires specifying either an output_size or an output_ratio")
-    taps, sizes = per_dim(op, "kernel_size", kernel_size, dims), spatial(op, input, dims)
     if output_size is None:
-        ratios = tuple(output_ratio) if isinstance(output_ratio, (tuple, list)) else (output_ratio,) * dims
-        output_size = [int(n * ratio) for n, ratio in zip(sizes, ratios)]
+        if dims == 2 and isinstance(output_ratio, Sized) and len(output_ratio) > 2:
+            raise ValueError(f"{op} requires output_ratio to either be a single number or two")
+        ratios = tuple(output_ratio) if isinstance(output_ratio, Iterable) else (output_ratio,) * dims
+        output_size = [int(input.size(k - dims) * ratios[k]) for k in range(dims)]
+    if samples is None:
+        input.size(-dims - 1)  # IndexError where there is no such dimension
+    taps, sizes = per_dim(op, "kernel_size", kernel_size, dims), spatial(op, input, dims)
     out = per_dim(op, "output_size", output_size, dims)
     for n, k, m in zip(sizes, taps, out):
         if k < 1 or m < 1:
             raise RuntimeError(f"{op}: kernel_size and output_size must be greater than zero")
         if m + k - 1 > n - (dims == 3):  # PyTorch wants one more of three dimensions
             raise RuntimeError(f"{op}: pool size {k} too large relative to input size {n}")
+    check_dtype(op, input, "floating")
     lead = input.shape[:-dims]
     planes = (lead[0] if len(lead) == 2 else 1, lead[-1], dims)
     if samples is None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import math
+import operator
+from collections.abc import Iterable
 from types import FunctionType
 
 from ..dtypes import int64
@@ -16,6 +18,7 @@ from .pool import (
     adaptive_max,
     adaptive_mean,
     check_dtype,
+    check_tensor,
     fractional,
     max_windows,
     mean_windows,
@@ -175,7 +178,7 @@ def _power_mean(op: str, dims: int, input, norm_type, kernel_size, stride, ceil_
     """The root of the sum of powers, of the mean of powers."""
     if not isinstance(input, Tensor):
         raise TypeError(f"{op}(): argument 'input' must be Tensor, not {type(input).__name__}")
-    count = math.prod(per_dim("lp_pool", "kernel_size", kernel_size, dims))
+    count = math.prod(per_dim("lp_pool", "kernel_size", kernel_size if dims == 1 else _each(kernel_size, dims), dims))
     means = mean_windows(f"avg_pool{dims}d", dims, input.pow(norm_type), kernel_size, stride, 0, ceil_mode, True)
     return (means.sign() * relu(means.abs())).mul(count).pow(1.0 / norm_type)
 
@@ -197,28 +200,36 @@ def lp_pool(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     """
 
 
+def _each(value, dims: int) -> tuple:
+    """A number for each dimension, from one number or any sequence."""
+    return tuple(value) if isinstance(value, Iterable) else (value,) * dims
+
+
 def _unpool(op: str, dims: int, input, indices, kernel_size, stride, padding, output_size) -> Tensor:
-    check_dtype(op, input, "floating")
-    taps = per_dim(op, "kernel_size", kernel_size, dims)
-    stride = taps if stride is None else per_dim(op, "stride", stride, dims)
-    padding = per_dim(op, "padding", padding, dims)
-    least = [(n - 1) * s + k - 2 * p for n, s, k, p in zip(input.shape[-dims:], stride, taps, padding)]
-    sizes = tuple(least if output_size is None else output_size)
+    check_tensor(op, input)
+    taps, padding = _each(kernel_size, dims), _each(padding, dims)
+    stride = taps if stride is None else _each(stride, dims)
+    given = range(-len(taps), 0)
+    least = [(input.shape[d] - 1) * stride[d] + taps[d] - 2 * padding[d] for d in given]
+    sizes = least if output_size is None else output_size
     if output_size is not None:
-        if len(sizes) == dims + 2:
+        if len(sizes) == len(taps) + 2:
             sizes = sizes[2:]
-        if len(sizes) != dims:
+        if len(sizes) != len(taps):
             raise ValueError(
-                f"{op}: output_size should be a sequence containing {dims} or {dims + 2} elements, but it has a length "
-                f"of '{len(sizes)}'"
+                f"{op}: output_size should be a sequence containing {len(taps)} or {len(taps) + 2} elements, but it "
+                f"has a length of '{len(sizes)}'"
             )
         for n, s, size in zip(least, stride, sizes):
             if not n - s < size < n + s:
                 raise ValueError(
                     f'{op}: invalid output_size "{sizes}" (each size must differ by less than the stride from {least})'
                 )
-    if min(sizes) < 0:
+    if not all(size >= 0 for size in sizes):
         raise ValueError(f"{op}: output_size must contain non-negative spatial dimensions, but got {list(sizes)}")
+    sizes = tuple([operator.index(size) for size in sizes])
+    if len(sizes) != dims:
+        raise RuntimeError(f"{op}: there should be {dims} elements in output_size, but got {len(sizes)}")
     spatial(op, input, dims)
     if not isinstance(indices, Tensor):
         raise TypeError(f"{op}(): argument 'indices' must be Tensor, not {type(indices).__name__}")
@@ -229,6 +240,7 @@ def _unpool(op: str, dims: int, input, indices, kernel_size, stride, padding, ou
             f"{op}: Expected shape of indices to be same as that of the input tensor ({list(input.shape)}) but got "
             f"indices tensor with shape: {list(indices.shape)}"
         )
+    check_dtype(op, input, "floating")
     lead = input.shape[:-dims]
     flat = zeros((*lead, math.prod(sizes)), dtype=input.dtype, device=input.device)
     return flat.scatter(-1, indices.flatten(-dims), input.flatten(-dims)).reshape(*lead, *sizes)

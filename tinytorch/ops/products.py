@@ -45,7 +45,7 @@ def tensordot(a, b, dims=2, out=None):
     if a._h.dtype != b._h.dtype:
         raise RuntimeError(f"tensordot: both inputs should have the same dtype, got {a.dtype!r} and {b.dtype!r}")
     if isinstance(dims, Tensor):
-        dims = dims.tolist() if dims._h.numel != 1 else int(dims)
+        dims = dims.tolist() if dims._h.numel > 1 else int(dims.item())
     if isinstance(dims, int):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
@@ -217,12 +217,8 @@ def _along(op, input, other, dim):
 
 
 def linalg_cross(input, other, *, dim=-1, out=None):
-    """The cross product of vectors of 3 along ``dim``. Follows ``torch.linalg.cross``.
+    """The cross product of vectors of 3 along ``dim``. Follows ``torch.linalg.cross``. Otherwise like ``cross``.
 
-    Args:
-        other: a tensor, broadcast with ``input``
-    Returns:
-        A tensor of the shape that the inputs broadcast to.
     Raises:
         RuntimeError: ``dim`` has another size than 3, or the numbers of dimensions differ
     """
@@ -284,10 +280,10 @@ def trace(input):
     Raises:
         RuntimeError: ``input`` is no matrix
     """
-    if input._h.ndim != 2:
-        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input._h.ndim}")
     if input._h.dtype == lib.TT_BOOL:
         raise NotImplementedError("trace: not implemented for 'bool'")
+    if input._h.ndim != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input._h.ndim}")
     return input.diagonal().sum()
 
 

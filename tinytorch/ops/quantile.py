@@ -97,17 +97,7 @@ def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=N
 
 @both
 def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
-    """``quantile`` of the elements that are not NaN. Follows ``torch.nanquantile``.
-
-    Args:
-        q: a number from 0 to 1, or a vector of them
-        dim: the dimension; the flattened tensor unless given
-        interpolation: between two elements ``'linear'``, ``'lower'``, ``'higher'``, ``'nearest'`` or ``'midpoint'``
-    Returns:
-        A tensor without dimension ``dim``; where ``q`` is a vector, with a first dimension of its size.
-    Raises:
-        RuntimeError: a number of ``q`` is not from 0 to 1, ``input`` is empty, or not float32 or float64
-    """
+    """``quantile`` of the elements that are not NaN. Follows ``torch.nanquantile``. Otherwise like ``quantile``."""
     return _quantiles("nanquantile", input, q, dim, keepdim, interpolation, out, True)
 
 
@@ -163,7 +153,7 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
         mean = (x * w).sum(1) / total
     freedom = total - correction
     if aweights is not None and correction:
-        freedom = total - correction * (w * aweights).sum() / total
+        freedom = total - correction * w.reshape(-1).dot(aweights.reshape(-1)) / total
     if freedom.item() <= 0:
         warnings.warn(
             "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",

@@ -12,6 +12,7 @@ from array import array
 from ..backends.cpu import check, ffi, lib
 from ..devices import on_device
 from ..dtypes import ALL, INTEGRAL, Size, dtype_code, get_default_dtype
+from ..storage import TypedStorage, UntypedStorage, vector
 from ..tensor import FUNCTIONS, Tensor, as_class, attempted, owned
 from .create import code_of, finish, into, pinned, placed, sizes, tensor
 from .declare import function, scalar_kind, refuse
@@ -66,11 +67,13 @@ def arange(
         distance, stride = end - start, step
         if INTEGRAL[code]:
             start, end, step = int(start), int(end), int(step)
-        if step == 0:
+        if code == lib.TT_I64:
+            stride = step
+        if stride == 0:
             raise RuntimeError("arange: step must be nonzero")
-        if distance * (1 if step > 0 else -1) < 0:
+        if distance * (1 if stride > 0 else -1) < 0:
             raise RuntimeError(
-                f"arange: upper bound and lower bound inconsistent with step sign: {start}, {end}, {step}"
+                f"arange: upper bound and lower bound inconsistent with step sign: {start}, {end}, {stride}"
             )
         if INTEGRAL[code]:  # PyTorch's other integers are cast after they are counted
             n = max(0, -((start - end) // step)) if whole or code == lib.TT_I64 else math.ceil(distance / stride)
@@ -316,10 +319,16 @@ def _construct(cls, *args, device=None, dtype=None, **kwargs):
 
 
 def made_of(args: tuple, code: int, device, name: str) -> Tensor:
-    """What the constructor ``name`` makes of sizes, of values, or of a tensor, in the dtype ``code``."""
+    """What the constructor ``name`` makes of sizes, of values, of a tensor or of a storage, in the dtype ``code``."""
     first = args[0] if args else None
     if isinstance(first, Tensor):
         made = attempted.tt_alias(first._h)
+    elif isinstance(first, UntypedStorage):
+        made = vector(first.whole, ALL[code])
+    elif isinstance(first, TypedStorage):
+        if first.dtype.code != code:
+            raise RuntimeError(f"{name}(): expected a storage of {ALL[code]!r}, got one of {first.dtype!r}")
+        made = vector(first.untyped().whole, first.dtype)
     elif not args:
         made = on_device(device, attempted.tt_empty, code, 1, (0,))
     elif len(args) == 1 and (hasattr(first, "__len__") or not hasattr(first, "__index__")) and type(first) is not Size:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from inspect import Parameter
 
 from ..autograd.views import FLAG_VIEW, refresh
 from ..backends.cpu import check, lib
@@ -10,7 +11,7 @@ from ..dtypes import bool as _bool
 from ..layouts import contiguous_format
 from ..tensor import Tensor, owned
 from .create import tensor
-from .declare import both, function, ints, method, primitive, update, write_out
+from .declare import both, function, ints, method, primitive, shown, update, write_out
 from .index import AT, INDEX, KEEP, LEFT_OUT, SLICE, reader, view_scatter
 from .join import cat
 from .shape import contiguous_strides
@@ -109,12 +110,13 @@ def rot90(input, k=1, dims=(0, 1)):
     Raises:
         RuntimeError: ``dims`` are not two different dimensions
     """
+    dims = tuple(dims)
     if len(dims) != 2 or input._h.ndim < 2:
         raise RuntimeError(
             "rot90: expected total rotation dims == 2 and total dims >= 2, got dims = "
             f"{tuple(dims)} and total dims = {input._h.ndim}"
         )
-    a, b = input._dim(dims[0]), input._dim(dims[1])
+    a, b = (input._dim(d) for d in dims)
     if a == b:
         raise RuntimeError(f"rot90: expected rotation dims to be different, got dim0 = {dims[0]} and dim1 = {dims[1]}")
     k %= 4
@@ -156,15 +158,7 @@ def tril(input, diagonal=0, *, out=None):
 
 @both
 def triu(input, diagonal=0, *, out=None):
-    """The matrices with zeros below the diagonal of that number. Follows ``torch.triu``.
-
-    Args:
-        diagonal: 0 for the main diagonal, above it positive, below it negative
-    Returns:
-        A tensor of the shape of ``input``.
-    Raises:
-        RuntimeError: fewer than two dimensions
-    """
+    """The matrices with zeros below the diagonal of that number. Follows ``torch.triu``. Otherwise like ``tril``."""
     return write_out("triu", _triu(input, diagonal), out)
 
 
@@ -302,9 +296,9 @@ def select_scatter(input, src, dim, index):
 @both
 def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
     """A copy of ``input`` with ``src`` in place of a slice along ``dim``."""
+    start, end, step = (None if e is None else operator.index(e) for e in (start, end, step))
     if step <= 0:
         raise RuntimeError(f"slice_scatter: step must be positive, got {step}")
-    start, end = (None if e is None else operator.index(e) for e in (start, end))
     ends = [LEFT_OUT if e is None else min(max(e, LEFT_OUT + 1), -1 - LEFT_OUT) for e in (start, end)]
     return view_scatter(input, src.to(input.dtype), (KEEP, input._dim(dim), 0, 0, SLICE, *ends, step))
 
@@ -313,21 +307,26 @@ def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
 
 
 @both
-def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
+@shown(lambda input, repeats=None, dim=None, *, output_size=None: None)
+def repeat_interleave(input, repeats=Parameter.empty, dim=None, *, output_size=None):
     """Each entry along ``dim`` (without it, each element) repeated: ``repeats`` times, or as often as the int vector
     ``repeats`` says for it. With one argument alone, the positions themselves. Follows ``torch.repeat_interleave``.
 
     Args:
         repeats: a number, or an integer vector with one for each entry
         dim: the dimension; the flattened tensor unless given
-        output_size: the size of the result along ``dim``, which need not be computed then
+        output_size: the size of the result along ``dim``
     Returns:
         A copy.
     Raises:
-        RuntimeError: a number is negative, or there are not as many as entries
+        RuntimeError: a number is negative, there are not as many as entries, or ``output_size`` is another
     """
+    if repeats is Parameter.empty:
+        if dim is not None:
+            raise TypeError("repeat_interleave(): argument 'dim' needs argument 'repeats'")
+        return _of_size(_positions(input), 0, output_size)
     if repeats is None:
-        return _positions(input)
+        raise TypeError("repeat_interleave(): argument 'repeats' must be Tensor or int, not NoneType")
     if dim is None:
         input, dim = input.reshape(-1), 0
     elif input._h.ndim == 0:
@@ -343,7 +342,8 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
             raise RuntimeError(f"repeat_interleave: Repeats must be non-negative, got {repeats}")
         shape = list(input.shape)
         shape.insert(dim + 1, repeats)
-        return input.unsqueeze(dim + 1).expand(shape).clone(memory_format=contiguous_format).flatten(dim, dim + 1)
+        copy = input.unsqueeze(dim + 1).expand(shape).clone(memory_format=contiguous_format)
+        return _of_size(copy.flatten(dim, dim + 1), dim, output_size)
     repeats = repeats if repeats._h.ndim else repeats.reshape(1)
     if repeats._h.ndim > 1:
         raise RuntimeError(
@@ -354,7 +354,16 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
             "repeat_interleave: repeats must have the same size as input along dim, but got "
             f"repeats.size(0) = {repeats._h.numel} and input.size({dim}) = {n}"
         )
-    return reader("index_select")(input, (KEEP, dim, 0, 0, INDEX, 1, 0, 0), _positions(repeats))
+    rows = _of_size(_positions(repeats), 0, output_size)
+    return reader("index_select")(input, (KEEP, dim, 0, 0, INDEX, 1, 0, 0), rows)
+
+
+def _of_size(x: Tensor, dim: int, output_size) -> Tensor:
+    if output_size is not None and x._h.shape[dim] != operator.index(output_size):
+        raise RuntimeError(
+            f"repeat_interleave: Invalid output_size, expected {x._h.shape[dim]} but got {operator.index(output_size)}"
+        )
+    return x
 
 
 def _need_counts(repeats):
@@ -363,9 +372,9 @@ def _need_counts(repeats):
 
 
 def _positions(repeats):
+    _need_counts(repeats)
     if repeats._h.ndim != 1:
         raise RuntimeError(f"repeat_interleave: repeats has to be a vector, got shape {tuple(repeats.shape)}")
-    _need_counts(repeats)
     return owned.tt_repeat_positions(_ready(repeats)._h)
 
 

@@ -235,6 +235,11 @@ def _last(states, steps: Steps, batch: int):
     return states[make_tensor(steps.ends(), dtype=int64, device=states.device)]
 
 
+def _wrong_shape(missing: bool) -> type[Exception]:
+    """The error for a wrong shape; ``missing``: PyTorch asks there for the size of a dimension that is not there."""
+    return IndexError if missing else RuntimeError
+
+
 def _network(kind: str, x, sizes, hx, params, biases: bool, layers: int, p: float, train: bool, both: bool):
     """All layers on rows that lie step by step: the rows of the last one, and the last states of all."""
     directions = 2 if both else 1
@@ -245,9 +250,8 @@ def _network(kind: str, x, sizes, hx, params, biases: bool, layers: int, p: floa
         )
     for h in hx:
         if h._h.ndim != 3 or h.shape[0] != layers * directions:
-            raise (RuntimeError if h._h.ndim else IndexError)(
-                f"{kind}: expected first states of shape ({layers * directions}, N, H), got {tuple(h.shape)}"
-            )
+            shape = f"({layers * directions}, N, H)"
+            raise _wrong_shape(h._h.ndim < 1)(f"{kind}: expected first states of shape {shape}, got {tuple(h.shape)}")
     batch = sizes[0] if sizes else hx[0].shape[1]
     last: list = []
     for layer in range(layers):
@@ -267,10 +271,14 @@ def _network(kind: str, x, sizes, hx, params, biases: bool, layers: int, p: floa
     return x, [stack(states) for states in zip(*last, strict=True)]
 
 
-def _check(kind: str, input, states, params) -> None:
+def _check_tensors(kind: str, input, states, params) -> None:
     for name, x in (("input", input), *(("hx", h) for h in states), *(("params", t) for t in params)):
         if not isinstance(x, Tensor):
             raise TypeError(f"{kind}(): argument '{name}' must be Tensor, not {type(x).__name__}")
+
+
+def _check_dtypes(kind: str, *tensors) -> None:
+    for x in tensors:
         if not (x.dtype.is_floating_point or x.dtype.is_complex or kind.startswith("rnn")):
             raise NotImplementedError(f"{kind}: not implemented for '{x.dtype.name}'")
 
@@ -285,12 +293,15 @@ def _states(kind: str, hx) -> tuple:
 
 def _padded(kind, input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
     states = _states(kind, hx)
-    _check(kind, input, states, params)
+    _check_tensors(kind, input, states, params)
+    for state in states:
+        state.size(2 if kind == "lstm" else 0)  # IndexError where there is no such dimension
+    _check_dtypes(kind, input, *states, *params)
     if input._h.ndim != 3:
-        beyond = (kind == "lstm" or batch_first) and input._h.ndim < 2 or kind in ("lstm", "gru") and input._h.ndim == 2
-        raise (IndexError if beyond else RuntimeError)(
-            f"{kind}: expected an input of 3 dimensions, got {input._h.ndim}"
-        )
+        ndim, gated = input._h.ndim, kind in ("lstm", "gru")
+        full = input._h.numel > 0
+        missing = ndim < 2 and (batch_first or kind == "lstm" and full) or ndim == 2 and gated and full
+        raise _wrong_shape(missing)(f"{kind}: expected an input of 3 dimensions, got {ndim}")
     x = input.transpose(0, 1) if batch_first else input
     steps, batch, size = x.shape
     options = has_biases, num_layers, dropout, train, bidirectional
@@ -301,12 +312,15 @@ def _padded(kind, input, hx, params, has_biases, num_layers, dropout, train, bid
 
 def _packed(kind, data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional):
     states = _states(kind, hx)
-    _check(kind, data, states, params)
+    _check_tensors(kind, data, states, params)
+    for state in states:
+        state.size(2 if kind == "lstm" else 0)  # IndexError where there is no such dimension
+    _check_dtypes(kind, data, *states, *params)
     if not isinstance(batch_sizes, Tensor):
         raise TypeError(f"{kind}(): argument 'batch_sizes' must be Tensor, not {type(batch_sizes).__name__}")
     if batch_sizes.dtype is not int64 or batch_sizes._h.ndim != 1:
-        kind_of_error = RuntimeError if batch_sizes._h.ndim else IndexError
-        raise kind_of_error(f"{kind}: expected batch_sizes as a vector of int64, got {batch_sizes!r}")
+        missing = batch_sizes._h.ndim < 1
+        raise _wrong_shape(missing)(f"{kind}: expected batch_sizes as a vector of int64, got {batch_sizes!r}")
     options = has_biases, num_layers, dropout, train, bidirectional
     out, last = _network(kind, data, tuple(batch_sizes.tolist()), states, params, *options)
     return out, *last
@@ -369,14 +383,23 @@ rnn_tanh, rnn_relu, lstm, gru = (_declare(kind) for kind in KINDS)
 
 
 def _cell(kind: str, input, states, w_ih, w_hh, b_ih, b_hh):
-    _check(f"{kind}_cell", input, states, (w_ih, w_hh))
-    name, gates, hidden = f"{kind}_cell", GATES[kind], states[0].shape[-1]
-    if tuple(w_ih.shape[1:]) == () and tuple(w_ih.shape) not in ((), (gates * hidden,)):
-        raise RuntimeError(f"{name}: weight_ih first dim must be {gates} * {hidden}, but got {w_ih.shape[0]}")
-    for what, t in (("input", input), ("state", states[0]), ("weight_ih", w_ih), ("weight_hh", w_hh)):
-        if t._h.ndim < 2:
-            raise IndexError(f"{name}: Dimension out of range: {what} is a matrix, got shape {tuple(t.shape)}")
-    if tuple(w_ih.shape) != (gates * hidden, input.shape[-1]) or tuple(w_hh.shape) != (gates * hidden, hidden):
+    name = f"{kind}_cell"
+    _check_tensors(name, input, states, (w_ih, w_hh))
+    hidden = w_hh.size(1)
+    gates = GATES[kind] * hidden
+    if not kind.startswith("rnn"):
+        w_ih.size(1)  # before the number of rows: IndexError for a vector
+    if w_ih.size(0) != gates:
+        raise RuntimeError(f"{name}: weight_ih first dim must be {gates}, but got {w_ih.shape[0]}")
+    if input.size(1) != w_ih.size(1):
+        raise RuntimeError(f"{name}: input has inconsistent input_size: got {input.size(1)}, expected {w_ih.size(1)}")
+    for state in states:
+        if input.size(0) != state.size(0):
+            raise RuntimeError(f"{name}: Input batch size {input.size(0)} doesn't match hidden size {state.size(0)}")
+        if state.size(1) != hidden:
+            raise RuntimeError(f"{name}: hidden has inconsistent hidden_size: got {state.size(1)}, expected {hidden}")
+    _check_dtypes(name, input, *states, w_ih, w_hh)
+    if tuple(w_ih.shape) != (gates, input.shape[-1]) or tuple(w_hh.shape) != (gates, hidden):
         raise RuntimeError(
             f"{name}: input {tuple(input.shape)} and state {tuple(states[0].shape)} do not match weights "
             f"{tuple(w_ih.shape)} and {tuple(w_hh.shape)}"
@@ -434,17 +457,13 @@ def gru_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
 @function
 def rnn_tanh_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     """tanh(input w_ih^T + b_ih + hx w_hh^T + b_hh): one step of a recurrent network. Follows ``torch.rnn_tanh_cell``.
+    Otherwise like ``gru_cell``.
 
     Args:
-        hx: (N, H)
         w_ih: (H, size)
         w_hh: (H, H)
         b_ih: (H), or None
         b_hh: (H), or None
-    Returns:
-        A tensor (N, H).
-    Raises:
-        RuntimeError: the sizes do not match
     """
     return _cell("rnn_tanh", input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
 
@@ -452,16 +471,5 @@ def rnn_tanh_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
 @function
 def rnn_relu_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     """relu(input w_ih^T + b_ih + hx w_hh^T + b_hh): one step of a recurrent network. Follows ``torch.rnn_relu_cell``.
-
-    Args:
-        hx: (N, H)
-        w_ih: (H, size)
-        w_hh: (H, H)
-        b_ih: (H), or None
-        b_hh: (H), or None
-    Returns:
-        A tensor (N, H).
-    Raises:
-        RuntimeError: the sizes do not match
-    """
+    Otherwise like ``rnn_tanh_cell``."""
     return _cell("rnn_relu", input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]

@@ -14,6 +14,7 @@ from ..tensor import Tensor, gives_tensor, owned
 from .convert import in_dtype
 from .declare import (
     both,
+    function,
     c_op,
     dim_or_axis,
     ints,
@@ -154,8 +155,13 @@ def mean(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, kee
         IndexError: ``dim`` is out of range
         RuntimeError: integers without a floating ``dtype``
     """
-    how, dims = parse_dims("mean", input, dim, axis)
-    return write_out("mean", _mean(input, how, dims, keepdim or keepdims, result_code(dtype, "mean")), out)
+    try:
+        how, dims = parse_dims("mean", input, dim, axis)
+        return write_out("mean", _mean(input, how, dims, keepdim or keepdims, result_code(dtype, "mean")), out)
+    except IndexError:  # the dtype comes before the dimensions
+        if dtype is None and not input.dtype.is_differentiable:
+            raise RuntimeError(f"mean(): could not infer output dtype. Got: {input.dtype.name}") from None
+        raise
 
 
 @both
@@ -253,6 +259,8 @@ def prod(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, kee
     """
     if dim is not None and not hasattr(dim, "__index__"):
         raise TypeError(f"prod(): argument 'dim' must be int, not {type(dim).__name__}")
+    if out is not None and dim is None and axis is None:
+        raise TypeError("prod(): argument 'out' needs argument 'dim'")
     how, dims = parse_dims("prod", input, dim, axis)
     return write_out("prod", _prod(input, how, dims, keepdim or keepdims, result_code(dtype, "prod")), out)
 
@@ -282,6 +290,18 @@ def any(input, dim=None, keepdim=False, *, out=None, axis=None, keepdims=False):
         raise
 
 
+@function
+def count_nonzero(input, dim=None):
+    """How many elements are not zero, in all or over ``dim``; int64. Follows ``torch.count_nonzero``.
+
+    Returns:
+        An int64 tensor without the dimensions of ``dim``, or 0-d.
+    Raises:
+        IndexError: ``dim`` is out of range
+    """
+    return _count_nonzero(input, *parse_dims("count_nonzero", input, dim), False, -1)
+
+
 @both
 def all(input, dim=None, keepdim=False, *, out=None, axis=None, keepdims=False):
     """Are all elements nonzero? Over all dimensions or those of ``dim``; bool (uint8 for uint8). Follows
@@ -300,13 +320,8 @@ def all(input, dim=None, keepdim=False, *, out=None, axis=None, keepdims=False):
         raise
 
 
-@both
-def count_nonzero(input, dim=None):
-    """How many elements are not zero, in all or over ``dim``; int64. Follows ``torch.count_nonzero``.
-
-    Returns:
-        An int64 tensor without the dimensions of ``dim``, or 0-d.
-    Raises:
-        IndexError: ``dim`` is out of range
-    """
-    return _count_nonzero(input, *parse_dims("count_nonzero", input, dim), False, -1)
+@method
+def count_nonzero(self, dim=None, *rest, axis=None):  # noqa: F811
+    """``tinytorch.count_nonzero``, which also takes the dimensions one by one."""
+    dims = (dim, *rest) if rest else dim_or_axis("count_nonzero", dim, axis)
+    return _count_nonzero(self, *parse_dims("count_nonzero", self, dims), False, -1)

@@ -106,13 +106,7 @@ def cumsum(input, dim, *, dtype=None, out=None):
 @both
 def cumprod(input, dim, *, dtype=None, out=None):
     """The products up to each element along ``dim``; integers and bools give int64. The derivative is exact where
-    factors are zero. Follows ``torch.cumprod``.
-
-    Returns:
-        A tensor of the shape of ``input``; int64 for integers and bools.
-    Raises:
-        IndexError: ``dim`` is out of range
-    """
+    factors are zero. Follows ``torch.cumprod``. Otherwise like ``cumsum``."""
     return write_out("cumprod", _cumprod(input, dim, _need_sums("cumprod", out, dtype)), out)
 
 
@@ -183,14 +177,8 @@ def cummax(input, dim):
 
 @both
 def cummin(input, dim):
-    """The smallest element so far along ``dim`` and the index of its last occurrence: a named tuple (values,
-    indices). Follows ``torch.cummin``.
-
-    Returns:
-        A named tuple (values, indices) of the shape of ``input``; indices are int64.
-    Raises:
-        IndexError: ``dim`` is out of range
-    """
+    """The smallest element so far along ``dim`` and the index of its last occurrence: a named tuple (values, indices).
+    Follows ``torch.cummin``. Otherwise like ``cummax``."""
     return return_types.cummin(*_cummin(input, input._dim(dim)))
 
 
@@ -219,6 +207,8 @@ def diff(input, n=1, dim=-1, prepend=None, append=None):
     if n == 0:
         return input.clone()
     parts = [t for t in (prepend, input, append) if t is not None]
+    if any(isinstance(t, Tensor) and t.ndim != input.ndim for t in parts):
+        raise RuntimeError("diff expects prepend or append to be the same dimension as input")
     x = cat(parts, dim) if len(parts) > 1 else input
     for _ in range(n):
         size = x.shape[dim]

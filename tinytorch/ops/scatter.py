@@ -6,7 +6,8 @@ from ..backends.cpu import check, error, lib
 from ..devices import on_device
 from ..dtypes import iinfo
 from ..tensor import Tensor, attempted, owned
-from .declare import both, refuse, number, primitive, update, write_out
+from .create import check_fits
+from .declare import both, number, primitive, refuse, scalar_kind, update, write_out
 from .gather import along_vector, name_of, need_index
 from .index import ADD, LARGER, MULTIPLY, REPLACE, SLICE, SMALLER, embed
 from .shape import broadcast_shapes
@@ -207,10 +208,9 @@ _scatter_min, _ = _scattering("scatter_reduce", SMALLER, **_formulas(_extreme))
 
 def _scatter_arguments(op, input, dim, index, src):
     dim = input._dim(dim)
-    if not isinstance(index, Tensor):
-        raise TypeError(f"{op}(): argument 'index' must be Tensor, not {type(index).__name__}")
     need_index(op, index)
     if not isinstance(src, Tensor):
+        check_fits(input._h.dtype, scalar_kind(src), src)
         src = number(src)
     elif src._h.dtype != input._h.dtype:
         raise RuntimeError(
@@ -267,15 +267,11 @@ def scatter_(input, dim, index, src=None, *, value=None, reduce=None):
 
 @both
 def scatter_add(input, dim, index, src, *, out=None):
-    """``scatter`` that adds; repeated places add up, in order. Follows ``torch.scatter_add``.
+    """``scatter`` that adds; repeated places add up, in order. Follows ``torch.scatter_add``. Otherwise like
+    ``scatter``.
 
     Args:
-        index: an int64 tensor, not larger than ``input`` along other dimensions nor than ``src``
         src: a tensor of the dtype of ``input``
-    Returns:
-        A tensor of the shape of ``input``.
-    Raises:
-        RuntimeError: an index is out of range, or shapes or dtypes do not match
     """
     args = _scatter_arguments("scatter_add", input, dim, index, src)
     return write_out("scatter_add", _scatter_add(input, *args), out, True)
@@ -321,17 +317,12 @@ def _reduced(op, input, dim, index, src, reduce, include_self):
 @both
 def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=None):
     """``scatter`` that combines what goes to one place by "sum", "prod", "mean", "amax" or "amin"; without
-    ``include_self``, input's own values there do not count. Follows ``torch.scatter_reduce``.
+    ``include_self``, input's own values there do not count. Follows ``torch.scatter_reduce``. Otherwise like
+    ``scatter_add``.
 
     Args:
-        index: an int64 tensor, not larger than ``input`` along other dimensions nor than ``src``
-        src: a tensor of the dtype of ``input``
         reduce: ``'sum'``, ``'prod'``, ``'mean'``, ``'amax'`` or ``'amin'``
         include_self: whether the elements of ``input`` count, too
-    Returns:
-        A tensor of the shape of ``input``.
-    Raises:
-        RuntimeError: an index is out of range, or shapes or dtypes do not match
     """
     return write_out(
         "scatter_reduce", _reduced("scatter_reduce", input, dim, index, src, reduce, include_self), out, True

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ..backends.cpu import error, ffi, lib
 from ..tensor import Tensor, attempted, owned
-from .create import tensor
-from .declare import both, function, write_out
+from .declare import both, function, number, write_out
 from .rearrange import _ready
 
 
@@ -24,8 +23,12 @@ def _search(op, sorted, values, order, right, out_int32, out):
     return write_out(op, found, out)
 
 
-def _as_values(x, like):
-    return x if isinstance(x, Tensor) else tensor(x, dtype=like.dtype, device=like.device)
+def _as_values(x, like) -> Tensor:
+    """A number as a tensor of the dtype that it and the other operand promote to."""
+    if isinstance(x, Tensor):
+        return x
+    given = number(x)
+    return owned.tt_cast(given._h, lib.tt_result_type(like._h, given._h)).to(like.device)
 
 
 @both
@@ -97,11 +100,16 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False):
         invert: where ``elements`` are not among them
     Returns:
         A bool tensor of the shape of ``elements``.
+    Raises:
+        RuntimeError: bool or complex numbers
     """
     if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
         raise TypeError("isin(): at least one of elements and test_elements must be a Tensor")
-    device = (elements if isinstance(elements, Tensor) else test_elements).device
-    elements = elements if isinstance(elements, Tensor) else tensor(elements, device=device)
-    among = test_elements if isinstance(test_elements, Tensor) else tensor(test_elements, device=device)
-    _need_numbers("isin", elements, among)
+    for x in (elements, test_elements):
+        if isinstance(x, (bool, complex)) or (isinstance(x, Tensor) and (x._h.dtype == lib.TT_BOOL or x.is_complex())):
+            kind = x.dtype.name if isinstance(x, Tensor) else type(x).__name__
+            raise RuntimeError(f"isin(): Unsupported input type encountered: {kind}")
+    if not isinstance(test_elements, Tensor):
+        return elements.ne(test_elements) if invert else elements.eq(test_elements)
+    elements, among = _as_values(elements, test_elements), test_elements
     return owned.tt_isin(_ready(elements)._h, _ready(among)._h, invert)

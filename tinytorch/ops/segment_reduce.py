@@ -71,7 +71,7 @@ def segment_reduce(
         RuntimeError: neither lengths nor offsets, an unknown reduction, or lengths that do not fit
         NotImplementedError: ``data`` is not floating, or lengths are no integers
     """
-    if not isinstance(reduce, str):
+    if not isinstance(reduce, (str, bytes)):
         raise TypeError(f"segment_reduce(): argument 'reduce' must be str, not {type(reduce).__name__}")
     if reduce not in _JOINS:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
@@ -79,9 +79,9 @@ def segment_reduce(
         raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
     if lengths is None and offsets is None:
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
+    axis = data._dim(axis)
     if not data.is_floating_point():
         raise NotImplementedError(f"segment_reduce: not implemented for '{data.dtype.name}'")
-    axis = data._dim(axis)
     bounds = _bounds(data, lengths, offsets, axis, unsafe)
     n, count = data.shape[axis], bounds.shape[-1] - 1
     before, after = data.shape[:axis], data.shape[axis + 1 :]

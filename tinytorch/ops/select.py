@@ -5,7 +5,8 @@ from __future__ import annotations
 from ..dtypes import bool as _bool
 from ..tensor import Tensor
 from .convert import can_cast
-from .declare import both, composite, function, method, refuse
+from .create import check_fits
+from .declare import both, composite, function, method, refuse, scalar_kind
 from .pointwise import _clamp, _clamp_max, _clamp_min, _masked_fill, _where
 
 
@@ -24,8 +25,12 @@ def where(condition, input=None, other=None, *, out=None):
         RuntimeError: the shapes do not broadcast, or ``condition`` is not bool
     """
     try:
-        if input is None and other is None:
+        if input is None and other is None and out is None:
             return condition.nonzero(as_tuple=True)
+        if out is not None:
+            for name, t in (("input", input), ("other", other)):
+                if not isinstance(t, Tensor):
+                    raise TypeError(f"where(): argument '{name}' must be Tensor, not {type(t).__name__}")
         return _where(condition, input, other, out=out)
     except Exception as exc:
         refuse(exc)
@@ -78,6 +83,8 @@ def _masked(op, input, mask, value):
         raise RuntimeError(f"{op}: value cannot be converted to type {input.dtype.name} without overflow: {value}")
     if isinstance(value, complex) and not input.is_complex():
         value = value.real
+    if isinstance(value, (float, int)) and input.is_floating_point():
+        check_fits(input._h.dtype, scalar_kind(value), value)
     return mask, bool(value) if input.dtype is _bool else value, input
 
 

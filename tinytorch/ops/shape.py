@@ -194,9 +194,9 @@ def ravel(input):
     return _reshape(input.contiguous(), (-1,))
 
 
-@method
-def unflatten(self, dim, sizes):
-    """Dimension ``dim`` as several of ``sizes``, one of which may be -1. Follows ``torch.Tensor.unflatten``.
+@both(apart=True)
+def unflatten(input, dim, sizes):
+    """Dimension ``dim`` as several of ``sizes``, one of which may be -1.
 
     Args:
         sizes: the sizes, one of which may be -1
@@ -205,10 +205,6 @@ def unflatten(self, dim, sizes):
     Raises:
         RuntimeError: the sizes' product is not that of ``dim``
     """
-    return _unflatten(self, dim, sizes)
-
-
-def _unflatten(input, dim, sizes):
     if not sizes or not input._h.ndim:
         raise RuntimeError("unflatten: sizes must be non-empty, and the input at least 1-dimensional")
     if not isinstance(sizes, (tuple, list)):
@@ -225,20 +221,6 @@ def _unflatten(input, dim, sizes):
             f"({shape[dim]}) in the input tensor"
         )
     return _reshape(input, (*shape[:dim], *sizes, *shape[dim + 1 :]))
-
-
-@function
-def unflatten(input, dim, sizes):  # noqa: F811
-    """Dimension ``dim`` as several of ``sizes``, one of which may be -1.
-
-    Args:
-        sizes: the sizes, one of which may be -1
-    Returns:
-        A view with ``sizes`` in place of dimension ``dim``.
-    Raises:
-        RuntimeError: the sizes' product is not that of ``dim``
-    """
-    return _unflatten(input, dim, sizes)
 
 
 @primitive(view=True, title="ExpandBackward0", input=lambda g, input_shape: g.sum_to_size(input_shape))
@@ -294,21 +276,15 @@ def expand(self, size, *rest, implicit=False):
 
 
 @method
-def broadcast_to(self, size):
-    """``self.expand(size)``, where ``size`` may be a number. Follows ``torch.Tensor.broadcast_to``."""
-    return self.expand(ints((size,)))
-
-
-@method
 @c_view(lib.tt_view_expanded, _expand, params="input, other", arguments="other._h.ndim, other._h.shape")
 def expand_as(input, other):
     """``input.expand(other.shape)``."""
     return input.expand(other.shape)
 
 
-@function
-def broadcast_to(input, size):  # noqa: F811
-    """``input.expand(size)``.
+@both(apart=True)
+def broadcast_to(input, size):
+    """``input.expand(size)``; for the method ``size`` may be a number.
 
     Args:
         size: the sizes

@@ -13,7 +13,7 @@ import operator
 import numpy as np
 
 from ..backends.cpu import OutOfMemoryError
-from ..dtypes import float32, float64, get_default_dtype
+from ..dtypes import as_dtype, float32, float64, get_default_dtype
 from ..layouts import strided
 from ..tensor import Tensor
 from .create import as_tensor, pinned
@@ -59,6 +59,7 @@ def _windowed(values, op: str, window_length, periodic, dtype, *options) -> Tens
         raise RuntimeError(f"{op} requires non-negative window_length, got window_length={n}")
     if not isinstance(periodic, bool):
         raise TypeError(f"{op}(): argument 'periodic' must be bool, not {type(periodic).__name__}")
+    dtype = None if dtype is None else as_dtype(dtype, op)
     if dtype is not None and dtype.is_complex:
         raise NotImplementedError(f"{op}: not implemented for '{dtype!r}'")
     if dtype is not None and not dtype.is_floating_point:
@@ -115,15 +116,12 @@ def hamming_window(
     requires_grad=False,
     pin_memory=False,
 ):
-    """alpha - beta cos(x), where x goes once round the circle. Follows ``torch.hamming_window``.
+    """alpha - beta cos(x), where x goes once round the circle. Follows ``torch.hamming_window``. Otherwise like
+    ``blackman_window``.
 
     Args:
-        window_length: how many numbers
-        periodic: whether the number that would follow is the first again; else the last is
         alpha: the mean
         beta: the amplitude
-    Returns:
-        A vector of ``window_length`` numbers.
     """
     alpha, beta = float(alpha), float(beta)
 
@@ -137,14 +135,8 @@ def hamming_window(
 def hann_window(
     window_length, periodic=True, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
 ):
-    """0.5 - 0.5 cos(x), where x goes once round the circle. Follows ``torch.hann_window``.
-
-    Args:
-        window_length: how many numbers
-        periodic: whether the number that would follow is the first again; else the last is
-    Returns:
-        A vector of ``window_length`` numbers.
-    """
+    """0.5 - 0.5 cos(x), where x goes once round the circle. Follows ``torch.hann_window``. Otherwise like
+    ``blackman_window``."""
 
     def values(steps, count):
         return _cosines(steps, count, (0.5, 0.5))
@@ -165,14 +157,10 @@ def kaiser_window(
     pin_memory=False,
 ):
     """I0(beta sqrt(1 - x^2)) / I0(beta), where x goes from -1 to 1 and I0 is a Bessel function. Follows
-    ``torch.kaiser_window``.
+    ``torch.kaiser_window``. Otherwise like ``blackman_window``.
 
     Args:
-        window_length: how many numbers
-        periodic: whether the number that would follow is the first again; else the last is
         beta: how narrow
-    Returns:
-        A vector of ``window_length`` numbers.
     """
     beta = float(beta)
 
@@ -201,6 +189,15 @@ def _positive(name: str, value: float) -> None:
         raise ValueError(f"{name} must be positive, got: {value} instead.")
 
 
+def _number(name: str, x):
+    """A number, or a 0-d tensor's; RuntimeError for other tensors."""
+    if isinstance(x, Tensor):
+        if x.ndim:
+            raise RuntimeError(f"{name} must be a number or a 0-dimensional tensor, got one of shape {tuple(x.shape)}")
+        return x.item()
+    return x
+
+
 def _length_of_symmetric(M: int, sym: bool) -> int:
     """Of the symmetric window of which this is all, or the first M numbers."""
     return M + 1 if not sym and M > 1 else M
@@ -227,7 +224,7 @@ def exponential(
     _positive("Tau", tau)
     if sym and center is not None:
         raise ValueError("Center must be None for symmetric windows")
-    center = (_length_of_symmetric(M, sym) - 1) / 2 if center is None else center
+    center = (_length_of_symmetric(M, sym) - 1) / 2 if center is None else -_number("center", -center)
     return _made(lambda: np.exp(-np.abs(np.arange(M) - center) / tau), dtype, device, requires_grad)
 
 
@@ -248,14 +245,11 @@ def cosine(M, *, sym=True, dtype=None, layout=strided, device=None, requires_gra
 
 @function(namespace="signal.windows")
 def gaussian(M, *, std=1.0, sym=True, dtype=None, layout=strided, device=None, requires_grad=False) -> Tensor:
-    """exp(-(x / std)^2 / 2), x being the distance from the middle. Follows ``torch.signal.windows.gaussian``.
+    """exp(-(x / std)^2 / 2), x being the distance from the middle. Follows ``torch.signal.windows.gaussian``. Otherwise
+    like ``exponential``.
 
     Args:
-        M: how many numbers
         std: the standard deviation
-        sym: whether the window is symmetric; else it is periodic
-    Returns:
-        A vector of M numbers.
     Raises:
         ValueError: M is negative, ``std`` is not positive, or the dtype is neither float32 nor float64
     """
@@ -268,14 +262,10 @@ def gaussian(M, *, std=1.0, sym=True, dtype=None, layout=strided, device=None, r
 @function(namespace="signal.windows")
 def kaiser(M, *, beta=12.0, sym=True, dtype=None, layout=strided, device=None, requires_grad=False) -> Tensor:
     """I0(beta sqrt(1 - x^2)) / I0(beta), where x goes from -1 to 1 and I0 is a Bessel function. Follows
-    ``torch.signal.windows.kaiser``.
+    ``torch.signal.windows.kaiser``. Otherwise like ``exponential``.
 
     Args:
-        M: how many numbers
         beta: how narrow
-        sym: whether the window is symmetric; else it is periodic
-    Returns:
-        A vector of M numbers.
     Raises:
         ValueError: M or ``beta`` is negative, or the dtype is neither float32 nor float64
     """
@@ -288,14 +278,8 @@ def kaiser(M, *, beta=12.0, sym=True, dtype=None, layout=strided, device=None, r
 
 @function(namespace="signal.windows")
 def bartlett(M, *, sym=True, dtype=None, layout=strided, device=None, requires_grad=False) -> Tensor:
-    """A triangle from 0 up to 1 and down again. Follows ``torch.signal.windows.bartlett``.
-
-    Args:
-        M: how many numbers
-        sym: whether the window is symmetric; else it is periodic
-    Returns:
-        A vector of M numbers.
-    """
+    """A triangle from 0 up to 1 and down again. Follows ``torch.signal.windows.bartlett``. Otherwise like
+    ``cosine``."""
     M = _check("bartlett", M, dtype, layout)
     n = _length_of_symmetric(M, sym)
     return _made(lambda: _triangle(n - 1, M) if M > 1 else np.ones(M), dtype, device, requires_grad)
@@ -310,14 +294,10 @@ def _sum_of_cosines(op: str, M, weights, sym, dtype, layout, device, requires_gr
 @function(namespace="signal.windows")
 def general_cosine(M, *, a, sym=True, dtype=None, layout=strided, device=None, requires_grad=False) -> Tensor:
     """The sum of (-1)^i a[i] cos(i x), where x goes once round the circle. Follows
-    ``torch.signal.windows.general_cosine``.
+    ``torch.signal.windows.general_cosine``. Otherwise like ``exponential``.
 
     Args:
-        M: how many numbers
         a: the weights of the cosines
-        sym: whether the window is symmetric; else it is periodic
-    Returns:
-        A vector of M numbers.
     Raises:
         TypeError: ``a`` is no sequence
         ValueError: M is negative, there are no weights, or the dtype is neither float32 nor float64
@@ -336,15 +316,11 @@ def general_cosine(M, *, a, sym=True, dtype=None, layout=strided, device=None, r
 
 @function(namespace="signal.windows")
 def general_hamming(M, *, alpha=0.54, sym=True, dtype=None, layout=strided, device=None, requires_grad=False) -> Tensor:
-    """alpha - (1 - alpha) cos(x), where x goes once round the circle. Follows
-    ``torch.signal.windows.general_hamming``.
+    """alpha - (1 - alpha) cos(x), where x goes once round the circle. Follows ``torch.signal.windows.general_hamming``.
+    Otherwise like ``cosine``.
 
     Args:
-        M: how many numbers
         alpha: the mean
-        sym: whether the window is symmetric; else it is periodic
-    Returns:
-        A vector of M numbers.
     """
     return _sum_of_cosines("general_hamming", M, (alpha, 1 - alpha), sym, dtype, layout, device, requires_grad)
 

@@ -100,8 +100,6 @@ def implicit_dim(name: str, input: Tensor, dim) -> int:
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
         stacklevel=3,
     )
-    if not isinstance(input, Tensor):
-        raise TypeError(f"{name}(): argument 'input' must be Tensor, not {type(input).__name__}")
     return 0 if input._h.ndim in (0, 1, 3) else 1
 
 

@@ -240,7 +240,8 @@ def tensorsolve(A, B, dims=None, *, out=None):
     if dims is not None:
         if not isinstance(dims, (tuple, list)):
             raise TypeError(f"linalg.tensorsolve(): argument 'dims' must be tuple of ints, not {type(dims).__name__}")
-        A = A.movedim(tuple(dims), tuple(range(A.ndim - len(dims), A.ndim)))
+        dims = tuple(dims)  # a list may lie about its length
+        A = A.movedim(dims, tuple(range(A.ndim - len(dims), A.ndim)))
     shape = tuple(A.shape[B.ndim :])
     if _numel(shape) != _numel(B.shape):
         raise RuntimeError(

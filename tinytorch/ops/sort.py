@@ -13,6 +13,7 @@ from .. import return_types
 from ..autograd.views import refresh
 from ..backends.cpu import ffi, lib
 from ..devices import on_device
+from ..dtypes import INTEGRAL
 from ..tensor import gives_tensors, owned
 from ..autograd.formulas import not_implemented
 from .declare import both, primitive, write_all_out, write_out
@@ -160,13 +161,7 @@ def median(input, dim=None, keepdim=False, *, out=None):
 
 @both
 def nanmedian(input, dim=None, keepdim=False, *, out=None):
-    """``median`` of the elements that are not NaN. Follows ``torch.nanmedian``.
-
-    Returns:
-        A 0-d tensor, or over one dimension a named tuple (values, indices).
-    Raises:
-        IndexError: ``dim`` is out of range
-    """
+    """``median`` of the elements that are not NaN. Follows ``torch.nanmedian``. Otherwise like ``median``."""
     return _middle_of_all(input, _NANMEDIAN) if dim is None else _nanmedian(input, 0, dim, keepdim, out)
 
 
@@ -272,6 +267,8 @@ def bincount(input, weights=None, minlength=0):
         RuntimeError: ``input`` is no vector of integers, or a number is negative
     """
     refresh(input, weights)
+    if not INTEGRAL[input._h.dtype] or input._h.dtype == lib.TT_BOOL:
+        raise NotImplementedError(f"bincount: not implemented for '{input.dtype.name}'")
     minlength = operator.index(minlength)
     return owned.tt_bincount(input._h, ffi.NULL if weights is None else weights._h, minlength)
 

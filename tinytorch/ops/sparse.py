@@ -148,7 +148,7 @@ _KEPT = frozenset(
 )
 
 
-_CONVERSIONS = frozenset(("numpy", "__array__", "__int__", "__index__"))  # a tensor of another layout is none of these
+_CONVERSIONS = frozenset(("numpy", "__array__"))  # a tensor of another layout is none of these
 
 
 def _refusal(name: str):
@@ -333,6 +333,13 @@ def sparse_csr_tensor(
 # Places as numbers.
 
 
+def dim_of(dim: int, n: int) -> int:
+    """The dimension, counted from the front, of ``n``."""
+    if not -n <= dim < n:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})")
+    return dim % n
+
+
 def _flat(places: Tensor, size) -> Tensor:
     """Each place's number in row-major order."""
     number = zeros(places.shape[1], dtype=int64, device=places.device)
@@ -443,14 +450,5 @@ def dense_dim(self) -> int:
     return self._entries.ndim - 1 if isinstance(self, SparseTensor) else self.ndim
 
 
-for _fn in (
-    coalesce,
-    is_coalesced,
-    indices,
-    values,
-    crow_indices,
-    col_indices,
-    sparse_dim,
-    dense_dim,
-):
+for _fn in (coalesce, is_coalesced, indices, values, crow_indices, col_indices, sparse_dim, dense_dim):
     RULES[_fn.__name__] = _fn

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ..layouts import layout as _layout
-from ..layouts import sparse_csr, strided
+from ..layouts import sparse_coo, sparse_csr, strided
 from .declare import method
 from .join import cat
 from .sparse import RULES, SparseTensor, _coo, _flat, _made, added_up, coalesce, coo
@@ -42,7 +42,7 @@ def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=N
         A sparse tensor.
     Raises:
         RuntimeError: there are fewer dimensions
-        NotImplementedError: ``blocksize`` or ``dense_dim`` is given
+        NotImplementedError: ``blocksize`` or ``dense_dim`` is given, or another layout
     """
     if blocksize is not None or dense_dim is not None:
         raise NotImplementedError("to_sparse: not implemented for blocks, nor for stacks of matrices")
@@ -52,6 +52,8 @@ def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=N
         return to_sparse_csr(self)
     if layout is strided:
         return to_dense(self)
+    if layout not in (None, sparse_coo):
+        raise NotImplementedError(f"to_sparse: not implemented for the layout {layout!r}")
     if isinstance(self, SparseTensor):
         return _coo(self)
     count = self.ndim if sparse_dim is None else sparse_dim

@@ -12,18 +12,7 @@ from .declare import both, function, is_number, primitive
 from .join import cat
 from .ranges import arange
 from .search import searchsorted
-from .sparse import (
-    RULES,
-    SparseTensor,
-    _apart,
-    _coo,
-    _flat,
-    added_up,
-    coalesce,
-    coo,
-    like,
-    rule,
-)
+from .sparse import RULES, SparseTensor, _apart, _coo, _flat, added_up, coalesce, coo, dim_of, like, rule
 from .sparse_convert import to_dense, to_sparse_csr
 from .sparse_members import transpose
 
@@ -191,7 +180,7 @@ def div_into(input, other, *, rounding_mode=None):
 
 def _product(s: SparseTensor, dense: Tensor) -> Tensor:
     """A sparse matrix times a dense matrix."""
-    if s.ndim < 2 or dense.ndim < 2:
+    if dense.ndim < 2 or (s.ndim < 2 and dense.ndim == 2):
         raise IndexError(f"mm: Dimension out of range: expected matrices, got {s.ndim}D and {dense.ndim}D tensors")
     if s.ndim != 2 or dense.ndim != 2 or s._entries.ndim > 1:
         raise RuntimeError(f"mm: expected matrices, got {s.ndim}D and {dense.ndim}D tensors")
@@ -349,12 +338,7 @@ def sum_of(input, dim=None, keepdim=False, *, dtype=None, out=None):
     dims = () if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     if not dims:
         return values.sum()
-    for d in dims:
-        if not -input.ndim <= d < input.ndim:
-            raise IndexError(
-                f"Dimension out of range (expected to be in range of [{-input.ndim}, {input.ndim - 1}], but got {d})"
-            )
-    dims = {d % input.ndim for d in dims}
+    dims = {dim_of(d, input.ndim) for d in dims}
     s = _coo(input)
     n = s._places.shape[0]
     dense = [d - n + 1 for d in dims if d >= n]
@@ -368,12 +352,9 @@ def sum_of(input, dim=None, keepdim=False, *, dtype=None, out=None):
 
 def soft(input, dim, dtype, log: bool):
     """softmax, or its logarithm, of the elements that there are."""
-    if not -input.ndim <= dim < input.ndim:
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-input.ndim}, {input.ndim - 1}], but got {dim})"
-        )
+    dim = dim_of(dim, input.ndim)
     s = coalesce(_coo(input))
-    values, n, dim = s._entries if dtype is None else s._entries.to(dtype), s._places.shape[0], dim % input.ndim
+    values, n = s._entries if dtype is None else s._entries.to(dtype), s._places.shape[0]
     if dim >= n:
         soft = values.log_softmax(dim - n + 1) if log else values.softmax(dim - n + 1)
         return like(s, soft)

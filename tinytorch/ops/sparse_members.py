@@ -8,7 +8,7 @@ from ..dtypes import get_default_dtype, int64
 from ..layouts import sparse_coo
 from ..printing import with_notes
 from ..tensor import Tensor
-from .sparse import RULES, _made, coo, like, rule
+from .sparse import RULES, _made, coo, dim_of, like, rule
 
 
 @rule()
@@ -16,8 +16,8 @@ def transpose(s, dim0, dim1):
     if s._layout is not sparse_coo:
         raise NotImplementedError("transpose: not implemented for sparse_csr tensors")
     n = s._places.shape[0]
-    dim0, dim1 = [d + s.ndim if d < 0 else d for d in (dim0, dim1)]
-    if not (0 <= dim0 < n and 0 <= dim1 < n):
+    dim0, dim1 = dim_of(dim0, s.ndim), dim_of(dim1, s.ndim)
+    if max(dim0, dim1) >= n:
         raise RuntimeError(
             f"sparse transpose: transposed dimensions must be sparse Got sparse_dim: {n}, d0: {dim0}, d1: {dim1}"
         )
@@ -37,6 +37,15 @@ def t(s):
 @rule()
 def size(s, dim=None):
     return s._size if dim is None else s._size[dim]
+
+
+def _number(name: str) -> None:
+    """The number of a tensor of one element, as that of a dense one."""
+    rule(name)(lambda s: getattr(Tensor, name)(s.to_dense().detach()))
+
+
+for _name in ("item", "__bool__", "__int__", "__float__", "__complex__", "__index__"):
+    _number(_name)
 
 
 @rule()

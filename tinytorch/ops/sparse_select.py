@@ -11,26 +11,9 @@ from ..tensor import FUNCTIONS, Tensor
 from .declare import function, method
 from .join import cat
 from .ranges import arange
-from .sparse import (
-    RULES,
-    SparseTensor,
-    _coo,
-    _flat,
-    coalesce,
-    coo,
-    like,
-    rule,
-    sparse_coo_tensor,
-)
+from .sparse import RULES, SparseTensor, _coo, _flat, coalesce, coo, dim_of, like, rule, sparse_coo_tensor
 from .sparse_convert import to_dense, to_sparse
 from .sparse_math import _dots, _row_numbers
-
-
-def _dim(s: SparseTensor, dim: int, extra: int = 0) -> int:
-    n = s.ndim + extra
-    if not -n <= dim < n:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})")
-    return dim % n
 
 
 # Several as one.
@@ -46,7 +29,7 @@ def cat_of(tensors, dim=0, *, out=None):
         )
     parts = [_coo(s) for s in tensors]
     first = parts[0]
-    dim, n = _dim(first, dim), first._places.shape[0]
+    dim, n = dim_of(dim, first.ndim), first._places.shape[0]
     for s in parts:
         if s._places.shape[0] != n or any(a != b for d, (a, b) in enumerate(zip(s.shape, first.shape)) if d != dim):
             raise RuntimeError(f"cat: sizes of tensors must match except in dimension {dim}: {s.shape}, {first.shape}")
@@ -82,7 +65,7 @@ def stack_of(tensors, dim=0, *, out=None):
 @rule()
 def unsqueeze(input, dim):
     s = _coo(input)
-    n, dim = s._places.shape[0], _dim(s, dim, 1)
+    n, dim = s._places.shape[0], dim_of(dim, s.ndim + 1)
     size = [*s.shape[:dim], 1, *s.shape[dim:]]
     if dim > n:
         return coo(s._places, s._entries.unsqueeze(dim - n + 1), size)
@@ -94,7 +77,7 @@ def unsqueeze(input, dim):
 def permute(input, *dims):
     """Sparse dimensions among themselves, and dense ones."""
     dims = dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims
-    s, dims = _coo(input), [_dim(input, d) for d in dims]
+    s, dims = _coo(input), [dim_of(d, input.ndim) for d in dims]
     n = s._places.shape[0]
     if sorted(dims) != list(range(s.ndim)):
         raise RuntimeError(
@@ -112,7 +95,7 @@ def permute(input, *dims):
 @rule()
 def index_select(input, dim, index, *, out=None):
     s = _coo(input)
-    n, dim = s._places.shape[0], _dim(s, dim)
+    n, dim = s._places.shape[0], dim_of(dim, s.ndim)
     size = [*s.shape[:dim], index.shape[0], *s.shape[dim + 1 :]]
     if dim >= n:
         return coo(s._places, s._entries.index_select(dim - n + 1, index), size)
@@ -131,7 +114,7 @@ def index_select(input, dim, index, *, out=None):
 @rule()
 def select(input, dim, index):
     s, index = _coo(input), operator.index(index)
-    n, dim = s._places.shape[0], _dim(s, dim)
+    n, dim = s._places.shape[0], dim_of(dim, s.ndim)
     size = [*s.shape[:dim], *s.shape[dim + 1 :]]
     if not -s.shape[dim] <= index < s.shape[dim]:
         raise IndexError(f"select(): index {index} out of range for tensor of size {list(s.shape)} at dimension {dim}")

@@ -200,8 +200,6 @@ def mvlgamma(input, p):
     Raises:
         RuntimeError: ``p`` is not positive, or ``input`` is a bool or complex
     """
-    if not isinstance(input, Tensor):
-        raise TypeError(f"mvlgamma(): argument 'input' must be Tensor, not {type(input).__name__}")
     p = operator.index(p)
     real_only("mvlgamma", input)
     if input.dtype is _bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from types import NoneType
 
-from ..dtypes import ALL, get_default_dtype
+from ..dtypes import ALL, COMPLEX, FLOATING, as_dtype, get_default_dtype
 from ..tensor import Tensor, owned
 from .convert import in_dtype
 from .declare import both, primitive, write_out
@@ -72,15 +73,29 @@ def _moments(input, how, dims, keepdim, correction, root):
     return owned.tt_reduce_var(input._h, how, dims, correction, root, keepdim), mean
 
 
-def _freedom(op, dim, unbiased, correction, keepdim):
+def _freedom(op, dim, unbiased, correction, keepdim, out=None):
     """torch's two signatures: ``(dim, unbiased, keepdim)`` and ``(dim, *, correction, keepdim)``."""
+    if out is not None and (dim is None or isinstance(dim, bool)) and unbiased is not None:
+        raise TypeError(f"{op}(): arguments 'unbiased' and 'out' need argument 'dim'")
     if isinstance(dim, bool):
         dim, unbiased = None, dim
+    if not isinstance(unbiased, (bool, NoneType)):
+        raise TypeError(f"{op}(): argument 'unbiased' must be bool, not {type(unbiased).__name__}")
     if unbiased is not None and correction is not None:
         raise TypeError(f"{op}(): give either 'unbiased' or 'correction', not both")
     if correction is None:
         correction = 1 if unbiased is None or unbiased else 0
     return dim, float(correction), keepdim
+
+
+def _is_complex(op: str, input: Tensor) -> bool:
+    """Is the tensor complex? RuntimeError if it is not floating either, before its dimensions are looked at."""
+    code = input._h.dtype
+    if FLOATING[code]:
+        return False
+    if not COMPLEX[code]:
+        raise RuntimeError(f"{op} only support floating point and complex dtypes")
+    return True
 
 
 @primitive(name="sqrt", input=lambda g, out: (g / (2 * out)).masked_fill(out == 0, 0))
@@ -105,8 +120,8 @@ def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
     Raises:
         RuntimeError: integers
     """
-    dim, correction, keepdim = _freedom("var", dim, unbiased, correction, keepdim)
-    if input.is_complex():
+    dim, correction, keepdim = _freedom("var", dim, unbiased, correction, keepdim, out)
+    if _is_complex("var", input):
         parts = [_var(x, *parse_dims("var", input, dim), keepdim, correction) for x in (input.real, input.imag)]
         return write_out("var", parts[0] + parts[1], out)
     return write_out("var", _var(input, *parse_dims("var", input, dim), keepdim, correction), out)
@@ -114,36 +129,22 @@ def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
 
 @both
 def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None):
-    """The standard deviation: the root of ``var``. Follows ``torch.std``.
-
-    Args:
-        unbiased: an older form of ``correction``: True is 1, False 0
-        correction: what is subtracted from the number of elements in the divisor; 1 unless given
-    Returns:
-        A tensor without the dimensions of ``dim``, or 0-d; NaN where the divisor is 0.
-    Raises:
-        RuntimeError: integers
-    """
-    dim, correction, keepdim = _freedom("std", dim, unbiased, correction, keepdim)
-    if input.is_complex():
+    """The standard deviation: the root of ``var``. Follows ``torch.std``. Otherwise like ``var``."""
+    dim, correction, keepdim = _freedom("std", dim, unbiased, correction, keepdim, out)
+    if _is_complex("std", input):
         return write_out("std", _root(var(input, dim, keepdim=keepdim, correction=correction)), out)
     return write_out("std", _std(input, *parse_dims("std", input, dim), keepdim, correction), out)
 
 
 @both
 def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
-    """``(var, mean)``. Follows ``torch.var_mean``.
+    """``(var, mean)``. Follows ``torch.var_mean``. Otherwise like ``var``.
 
-    Args:
-        unbiased: an older form of ``correction``: True is 1, False 0
-        correction: what is subtracted from the number of elements in the divisor; 1 unless given
     Returns:
         A pair of tensors without the dimensions of ``dim``, or 0-d.
-    Raises:
-        RuntimeError: integers
     """
     dim, correction, keepdim = _freedom("var_mean", dim, unbiased, correction, keepdim)
-    if input.is_complex():
+    if _is_complex("var_mean", input):
         return var(input, dim, keepdim=keepdim, correction=correction), input.mean(dim, keepdim=keepdim)
     how, dims = parse_dims("var_mean", input, dim)
     return _var_mean(input, how, dims, keepdim, correction)
@@ -153,7 +154,7 @@ def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
 def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
     """``(std, mean)``. Follows ``torch.std_mean``."""
     dim, correction, keepdim = _freedom("std_mean", dim, unbiased, correction, keepdim)
-    if input.is_complex():
+    if _is_complex("std_mean", input):
         return std(input, dim, keepdim=keepdim, correction=correction), input.mean(dim, keepdim=keepdim)
     how, dims = parse_dims("std_mean", input, dim)
     return _std_mean(input, how, dims, keepdim, correction)
@@ -212,6 +213,7 @@ def vector_norm(input, p, dim, keepdim, dtype, op="norm"):
     if isinstance(p, (str, bytes)):
         raise TypeError(f"{op}(): argument 'ord' must be Number, not {type(p).__name__}")
     p = float(p)
+    dtype = None if dtype is None else as_dtype(dtype, op)
     if input.is_complex():
         input, dtype = input.abs(), None if dtype is None else dtype.to_real()
     how, dims = parse_dims(op, input, dim)

@@ -6,15 +6,7 @@ from ..autograd.views import CREATION_BITS, FLAG_VIEW, base_of
 from ..backends.cpu import error, lib
 from ..dtypes import uint8
 from ..shared_memory import block_of, shared_copy
-from ..storage import (
-    TypedStorage,
-    UntypedStorage,
-    held_storage,
-    storage_of,
-    typed,
-    vector,
-    warn_of_typed_storage,
-)
+from ..storage import TypedStorage, UntypedStorage, held_storage, storage_of, typed, vector, warn_of_typed_storage
 from .declare import function, method
 from .shape import show
 

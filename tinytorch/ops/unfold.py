@@ -95,6 +95,8 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
         IndexError: ``input`` has less than three dimensions
         NotImplementedError: integers
     """
+    if isinstance(input, Tensor) and input.requires_grad:
+        input.size(-2)  # what the derivative needs comes first
     geometry = _geometry("unfold", kernel_size, dilation, padding, stride)
     batched = _batched("unfold", input, 4)
     size = list(input.shape[-2:])
@@ -126,8 +128,9 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
         RuntimeError: the sizes do not fit
         NotImplementedError: integers
     """
-    batched, geometry = _batched("fold", input, 3), _geometry("fold", kernel_size, dilation, padding, stride)
-    size, (rows, columns) = _pair("fold", "output_size", output_size), input.shape[-2:]
+    geometry = _geometry("fold", kernel_size, dilation, padding, stride)
+    size, batched = _pair("fold", "output_size", output_size), _batched("fold", input, 3)
+    rows, columns = input.shape[-2:]
     if rows % (geometry[0] * geometry[1]):
         raise RuntimeError(
             "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got "

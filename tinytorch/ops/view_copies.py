@@ -13,7 +13,8 @@ from .slicing import split, unbind
 
 
 def _slice(input, dim=0, start=None, end=None, step=1):
-    if step is not None and step < 1:
+    step = 1 if step is None else operator.index(step)
+    if step < 1:
         raise RuntimeError(f"slice_copy: slice step must be positive, got {step}")
     return input[(slice(None),) * input._dim(dim) + (slice(start, end, step),)]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .optimizer import check_options, check_rate, check_ways, writer_number
+from .optimizer import check, check_options, writer_number
 from .rule import ByRule, decay_of, lib
 
 
@@ -26,15 +26,8 @@ class Adadelta(ByRule):
         maximize: bool = False,
         differentiable: bool = False,
     ):
-        check_rate(lr)
-        check_options(
-            [
-                (0.0 <= rho <= 1.0, "rho value", rho),
-                (eps >= 0.0, "epsilon value", eps),
-                (weight_decay >= 0.0, "weight_decay value", weight_decay),
-            ]
-        )
-        check_ways(differentiable, foreach)
+        check_options(lr, eps=eps, weight_decay=weight_decay)
+        check(0.0 <= rho <= 1.0, "rho value", rho)
         super().__init__(
             params,
             {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .optimizer import check_options, check_rate, check_ways, filled_for, step_count, writer_number
+from .optimizer import check, check_options, check_ways, filled_for, step_count, writer_number
 from .rule import ByRule, decay_of, lib
 
 
@@ -26,15 +26,8 @@ class Adagrad(ByRule):
         differentiable: bool = False,
         fused: bool | None = None,
     ):
-        check_rate(lr)
-        check_options(
-            [
-                (lr_decay >= 0.0, "lr_decay value", lr_decay),
-                (weight_decay >= 0.0, "weight_decay value", weight_decay),
-                (initial_accumulator_value >= 0.0, "initial_accumulator_value value", initial_accumulator_value),
-                (eps >= 0.0, "epsilon value", eps),
-            ]
-        )
+        check_options(lr, lr_decay=lr_decay, weight_decay=weight_decay, eps=eps)
+        check(initial_accumulator_value >= 0.0, "initial_accumulator_value value", initial_accumulator_value)
         check_ways(differentiable, foreach, fused)
         super().__init__(
             params,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..tensor import Tensor
-from .optimizer import betas_of, check_options, check_rate, check_ways, writer_number
+from .optimizer import check_options, check_ways, writer_number
 from .rule import ByRule, decay_of, lib
 
 
@@ -31,21 +31,13 @@ class Adam(ByRule):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ):
-        check_rate(lr)
-        rates = betas_of(betas)
+        check_options(lr, betas, eps=eps, weight_decay=weight_decay)
         if isinstance(betas[0], Tensor) is not isinstance(betas[1], Tensor):
             raise ValueError("betas must be either both floats or both Tensors")
         if foreach and not capturable:
             for what, value in (("lr", lr), ("betas[0]", betas[0])):
                 if isinstance(value, Tensor):
                     raise ValueError(f"{what} as a Tensor is not supported for capturable=False and foreach=True")
-        check_options(
-            [
-                (eps >= 0.0, "epsilon value", eps),
-                *rates,
-                (weight_decay >= 0.0, "weight_decay value", weight_decay),
-            ]
-        )
         check_ways(differentiable, foreach, fused)
         super().__init__(
             params,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .optimizer import check_options, check_rate, check_ways, step_count, writer_number
+from .optimizer import check_options, step_count, writer_number
 from .rule import ByRule, decay_of, lib
 
 
@@ -29,9 +29,7 @@ class ASGD(ByRule):
         differentiable: bool = False,
         capturable: bool = False,
     ):
-        check_rate(lr)
-        check_options([(weight_decay >= 0.0, "weight_decay value", weight_decay)])
-        check_ways(differentiable, foreach)
+        check_options(lr, weight_decay=weight_decay)
         super().__init__(
             params,
             {

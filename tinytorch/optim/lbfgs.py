@@ -8,7 +8,7 @@ from ..ops.complex_numbers import view_as_real
 from ..ops.join import cat
 from ..tensor import Tensor
 from .line_search import Point, strong_wolfe
-from .optimizer import Optimizer, check_rate
+from .optimizer import Optimizer, check_options
 
 
 class LBFGS(Optimizer):
@@ -27,7 +27,7 @@ class LBFGS(Optimizer):
         history_size: int = 100,
         line_search_fn: str | None = None,
     ):
-        check_rate(lr)
+        check_options(lr)
         super().__init__(
             params,
             {

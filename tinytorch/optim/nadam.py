@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .optimizer import betas_of, check_options, check_rate, check_ways, step_count, writer_number
+from .optimizer import check_options, step_count, writer_number
 from .rule import ByRule, decay_of, lib
 
 
@@ -30,16 +30,7 @@ class NAdam(ByRule):
         capturable: bool = False,
         differentiable: bool = False,
     ):
-        check_rate(lr)
-        check_options(
-            [
-                (eps >= 0.0, "epsilon value", eps),
-                *betas_of(betas),
-                (weight_decay >= 0.0, "weight_decay value", weight_decay),
-                (momentum_decay >= 0.0, "momentum_decay value", momentum_decay),
-            ]
-        )
-        check_ways(differentiable, foreach)
+        check_options(lr, betas, eps=eps, weight_decay=weight_decay, momentum_decay=momentum_decay)
         super().__init__(
             params,
             {

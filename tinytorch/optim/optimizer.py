@@ -370,28 +370,27 @@ def step_count(start: float = 0.0, p: Tensor | None = None) -> Tensor:
     return on_device(device, owned.tt_full, dtype.code, 0, NULL, lib.TT_KIND_FLOAT, float(start), 0)
 
 
-def check_options(checks) -> None:
-    """``(valid, what, value)`` of each option; ValueError for the first that is not valid."""
-    for valid, what, value in checks:
-        if not valid:
-            raise ValueError(f"Invalid {what}: {value}")
+def check(valid: bool, what: str, value) -> None:
+    """ValueError for an option that is not valid."""
+    if not valid:
+        raise ValueError(f"Invalid {what}: {value}")
 
 
-def betas_of(betas) -> list:
-    """The checks, for ``check_options``, of two rates of decay."""
-    if isinstance(betas, dict):
-        raise TypeError("betas must be a pair of numbers, not dict")
-    return [(0.0 <= betas[k] < 1.0, f"beta parameter at index {k}", betas[k]) for k in range(2)]
-
-
-def check_rate(lr) -> None:
-    """A learning rate is a number or a tensor of one element, and not negative."""
+def check_options(lr, betas=(0.0, 0.0), **numbers: float) -> None:
+    """A learning rate is a number or a tensor of one element; neither it nor ``numbers`` are negative; both rates of
+    decay lie in [0, 1). TypeError or ValueError for the first that is not so."""
     if isinstance(lr, Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
-    check_options([(lr >= 0.0, "learning rate", lr)])
+    if isinstance(betas, dict):
+        raise TypeError("betas must be a pair of numbers, not dict")
+    check(lr >= 0.0, "learning rate", lr)
+    for name, value in numbers.items():
+        check(value >= 0.0, f"{'epsilon' if name == 'eps' else name} value", value)
+    for k in range(2):
+        check(0.0 <= betas[k] < 1.0, f"beta parameter at index {k}", betas[k])
 
 
-def check_ways(differentiable: bool, foreach: bool | None = None, fused: bool | None = None) -> None:
+def check_ways(differentiable: bool, foreach: bool | None, fused: bool | None) -> None:
     """RuntimeError for ways to update that exclude each other."""
     if fused and foreach:
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
@@ -402,9 +401,8 @@ def check_ways(differentiable: bool, foreach: bool | None = None, fused: bool | 
 __all__ = [
     "NULL",
     "Optimizer",
-    "betas_of",
+    "check",
     "check_options",
-    "check_rate",
     "check_ways",
     "empty_for",
     "filled_for",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .optimizer import check_options, check_rate, check_ways, writer_number
+from .optimizer import check_options, writer_number
 from .rule import ByRule, decay_of, lib
 
 
@@ -27,16 +27,7 @@ class RMSprop(ByRule):
         maximize: bool = False,
         differentiable: bool = False,
     ):
-        check_rate(lr)
-        check_options(
-            [
-                (eps >= 0.0, "epsilon value", eps),
-                (momentum >= 0.0, "momentum value", momentum),
-                (weight_decay >= 0.0, "weight_decay value", weight_decay),
-                (alpha >= 0.0, "alpha value", alpha),
-            ]
-        )
-        check_ways(differentiable)
+        check_options(lr, eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
         super().__init__(
             params,
             {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .optimizer import check_options, check_rate, check_ways, filled_for, writer_number
+from .optimizer import check, check_options, filled_for, writer_number
 from .rule import ByRule, lib
 
 
@@ -26,9 +26,8 @@ class Rprop(ByRule):
         maximize: bool = False,
         differentiable: bool = False,
     ):
-        check_rate(lr)
-        check_options([(0.0 < etas[0] < 1.0 < etas[1], "eta values", f"{etas[0]}, {etas[1]}")])
-        check_ways(differentiable, foreach)
+        check_options(lr)
+        check(0.0 < etas[0] < 1.0 < etas[1], "eta values", f"{etas[0]}, {etas[1]}")
         super().__init__(
             params,
             {

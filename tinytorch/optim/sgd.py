@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .optimizer import NULL, check_options, check_rate, check_ways, empty_for, writer_number, zeros_for
+from .optimizer import NULL, check_options, check_ways, empty_for, writer_number, zeros_for
 from .rule import ByRule, decay_of, lib
 
 
@@ -28,10 +28,7 @@ class SGD(ByRule):
         differentiable: bool = False,
         fused: bool | None = None,
     ):
-        check_rate(lr)
-        check_options(
-            [(momentum >= 0.0, "momentum value", momentum), (weight_decay >= 0.0, "weight_decay value", weight_decay)]
-        )
+        check_options(lr, momentum=momentum, weight_decay=weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         check_ways(differentiable, foreach, fused)

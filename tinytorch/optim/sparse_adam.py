@@ -6,7 +6,7 @@ import math
 
 from ..autograd.modes import no_grad
 from ..layouts import strided
-from .optimizer import Optimizer, betas_of, check_options, check_rate, zeros_for
+from .optimizer import Optimizer, check, check_options, zeros_for
 
 
 class SparseAdam(Optimizer):
@@ -17,14 +17,9 @@ class SparseAdam(Optimizer):
     def __init__(
         self, params, lr=1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, maximize: bool = False
     ):
-        check_rate(lr)
-        check_options(
-            [
-                (lr > 0.0, "learning rate", lr),
-                (eps > 0.0, "epsilon value", eps),
-                *betas_of(betas),
-            ]
-        )
+        check_options(lr, betas)
+        check(lr > 0.0, "learning rate", lr)
+        check(eps > 0.0, "epsilon value", eps)
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
         places = [(p, [i, k]) for i, group in enumerate(self.param_groups) for k, p in enumerate(group["params"])]
         sparse = [place for p, place in places if p.layout is not strided]

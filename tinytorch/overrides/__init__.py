@@ -21,6 +21,8 @@ __all__ = [
     "get_overridable_functions",
     "handle_torch_function",
     "has_torch_function",
+    "has_torch_function_unary",
+    "has_torch_function_variadic",
     "is_tensor_like",
     "is_tensor_method_or_property",
     "resolve_name",
@@ -33,6 +35,16 @@ def has_torch_function(relevant_args) -> bool:
     entered? Follows ``torch.overrides.has_torch_function``."""
     install()
     return active_mode() or (not off() and bool(overriding(relevant_args)))
+
+
+def has_torch_function_unary(tensor) -> bool:
+    """``has_torch_function`` of one argument. Follows ``torch.overrides.has_torch_function_unary``."""
+    return has_torch_function((tensor,))
+
+
+def has_torch_function_variadic(*tensors) -> bool:
+    """``has_torch_function`` of several arguments. Follows ``torch.overrides.has_torch_function_variadic``."""
+    return has_torch_function(tensors)
 
 
 def handle_torch_function(public_api, relevant_args, *args, **kwargs):

@@ -19,90 +19,65 @@ from ..dtypes import BY_NAME
 from ..ops.declare.op import op_of
 from ..scalar import OPERATORS, REDUCTIONS
 from ..tensor import FUNCTIONS, Tensor
-from .cost_rules import (
-    Cost,
-    NOTHING,
-    Operand,
-    Operands,
-    Rule,
-    _added_product,
-    _along,
-    _attention,
-    _bilinear,
-    _convolved,
-    _convolved_back,
-    _decomposed,
-    _distances,
-    _dropped,
-    _folded,
-    _free,
-    _indexed,
-    _into,
-    _linear,
-    _looked_up,
-    _made,
-    _moved,
-    _outer,
-    _picked,
-    _pointwise,
-    _product,
-    _scattered,
-    _sorted,
-    _total,
-    _transformed,
-    words,
-)
+from . import cost_rules as rules
+from .cost_rules import NOTHING, Cost, Operand, Operands, Rule, words
 from .events import Event, Trace
 
 
 _TABLE: list[tuple[Rule, str]] = [
     (
-        _pointwise(1),
+        rules.pointwise(1),
         "rsub deg2rad rad2deg clamp_max clamp_min hardshrink softshrink threshold relu6 hardtanh "
         "leaky_relu rrelu prelu isneginf isposinf masked_fill nan_to_num isclose isreal",
     ),
-    (_pointwise(4), "hardsigmoid softsign"),
-    (_pointwise(5), "hardswish"),
-    (_pointwise(16), "frexp"),
-    (_pointwise(20), "elu selu celu"),
-    (_pointwise(27), "tanhshrink"),
-    (_pointwise(72), "mish"),
-    (_pointwise(26), "logit"),
-    (_pointwise(48), "float_power polar"),
-    (_pointwise(150), "polygamma"),
-    (_pointwise(70), "mvlgamma"),
-    (_into(1), "addcmul_ addcdiv_ lerp_ masked_fill_"),
+    (rules.pointwise(4), "hardsigmoid softsign"),
+    (rules.pointwise(5), "hardswish"),
+    (rules.pointwise(16), "frexp"),
+    (rules.pointwise(20), "elu selu celu"),
+    (rules.pointwise(27), "tanhshrink"),
+    (rules.pointwise(72), "mish"),
+    (rules.pointwise(26), "logit"),
+    (rules.pointwise(48), "float_power polar"),
+    (rules.pointwise(150), "polygamma"),
+    (rules.pointwise(70), "mvlgamma"),
+    (rules.into(1), "addcmul_ addcdiv_ lerp_ masked_fill_"),
     (
-        _folded(1),
+        rules.folded(1),
         "argmax argmin nonzero argwhere equal allclose trace sum_to_size bincount histc fold "
         "nonzero_static unravel_index histogram histogramdd",
     ),
-    (_folded(2), "norm vector_norm vecdot aminmax"),
-    (_folded(3), "var std var_mean std_mean dist"),
-    (_folded(20), "logsumexp"),
-    (_folded(3), "mse_loss l1_loss huber_loss smooth_l1_loss hinge_embedding_loss margin_ranking_loss"),
-    (_folded(22), "cross_entropy"),
-    (_folded(60), "ctc_loss"),
-    (_folded(1), "multilabel_margin_loss nll_loss multi_margin_loss"),
-    (_folded(26), "kl_div poisson_nll_loss"),
-    (_folded(50), "binary_cross_entropy binary_cross_entropy_with_logits soft_margin_loss multilabel_soft_margin_loss"),
-    (_folded(30), "gaussian_nll_loss"),
-    (_folded(5), "cosine_similarity pairwise_distance"),
-    (_along(22), "softmax log_softmax softmin"),
-    (_along(8), "layer_norm group_norm batch_norm native_batch_norm instance_norm local_response_norm"),
-    (_along(5), "rms_norm normalize"),
-    (_dropped, "dropped"),
-    (_along(1), "cumsum cumprod diff gradient trapezoid trapz cumulative_trapezoid"),
-    (_along(1, 8), "cummax cummin"),
-    (_along(44), "logcumsumexp"),
-    (_into(1), "cumsum_ cumprod_"),
-    (_sorted, "sort argsort msort topk kthvalue median nanmedian mode unique unique_consecutive quantile nanquantile"),
-    (_pointwise(8), "searchsorted bucketize isin"),
-    (_product, "matmul mm bmm mv dot vdot inner __matmul__ __rmatmul__"),
-    (_added_product, "addmm baddbmm addmv addbmm"),
-    (_linear, "linear"),
+    (rules.folded(2), "norm vector_norm vecdot aminmax"),
+    (rules.folded(3), "var std var_mean std_mean dist"),
+    (rules.folded(20), "logsumexp"),
+    (rules.folded(3), "mse_loss l1_loss huber_loss smooth_l1_loss hinge_embedding_loss margin_ranking_loss"),
+    (rules.folded(22), "cross_entropy"),
+    (rules.folded(60), "ctc_loss"),
+    (rules.folded(1), "multilabel_margin_loss nll_loss multi_margin_loss"),
+    (rules.folded(26), "kl_div poisson_nll_loss"),
     (
-        _moved,
+        rules.folded(50),
+        "binary_cross_entropy binary_cross_entropy_with_logits soft_margin_loss multilabel_soft_margin_loss",
+    ),
+    (rules.folded(30), "gaussian_nll_loss"),
+    (rules.folded(5), "cosine_similarity pairwise_distance"),
+    (rules.along(22), "softmax log_softmax softmin"),
+    (rules.along(8), "layer_norm group_norm batch_norm native_batch_norm instance_norm local_response_norm"),
+    (rules.along(5), "rms_norm normalize"),
+    (rules.dropped, "dropped"),
+    (rules.along(1), "cumsum cumprod diff gradient trapezoid trapz cumulative_trapezoid"),
+    (rules.along(1, 8), "cummax cummin"),
+    (rules.along(44), "logcumsumexp"),
+    (rules.into(1), "cumsum_ cumprod_"),
+    (
+        rules.ordered,
+        "sort argsort msort topk kthvalue median nanmedian mode unique unique_consecutive quantile nanquantile",
+    ),
+    (rules.pointwise(8), "searchsorted bucketize isin"),
+    (rules.product, "matmul mm bmm mv dot vdot inner __matmul__ __rmatmul__"),
+    (rules.added_product, "addmm baddbmm addmv addbmm"),
+    (rules.linear, "linear"),
+    (
+        rules.moved,
         "max_pool1d max_pool1d_with_indices max_pool2d max_pool2d_with_indices max_pool3d "
         "max_pool3d_with_indices adaptive_max_pool1d adaptive_max_pool1d_with_indices adaptive_max_pool2d "
         "adaptive_max_pool2d_with_indices adaptive_max_pool3d adaptive_max_pool3d_with_indices "
@@ -110,36 +85,36 @@ _TABLE: list[tuple[Rule, str]] = [
         "fractional_max_pool3d_with_indices avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d "
         "adaptive_avg_pool2d adaptive_avg_pool3d lp_pool1d lp_pool2d lp_pool3d max_unpool1d max_unpool2d max_unpool3d",
     ),
-    (_convolved, "conv1d conv2d conv3d convolution"),
-    (_convolved_back, "conv_transpose1d conv_transpose2d conv_transpose3d"),
-    (_pointwise(8), "interpolate grid_sample upsample upsample_nearest upsample_bilinear"),
-    (_pointwise(8), "affine_grid"),
-    (_outer, "outer addr"),
-    (_distances, "pdist"),
-    (_decomposed(lambda n, k, r: 2 / 3 * k**3), "det slogdet logdet"),
-    (_decomposed(lambda n, k, r: k**3 / 3), "cholesky cholesky_ex ldl_factor ldl_factor_ex"),
-    (_decomposed(lambda n, k, r: 2 / 3 * k**3), "cholesky_inverse"),
-    (_decomposed(lambda n, k, r: k**2 * (n - k / 3)), "lu lu_factor lu_factor_ex"),
-    (_decomposed(lambda n, k, r: 2 * k**2 * (n - k / 3)), "geqrf lstsq"),
-    (_decomposed(lambda n, k, r: 2 / 3 * k**3 + 2 * k**2 * r), "solve solve_ex"),
-    (_decomposed(lambda n, k, r: 2 * k**3), "inv inv_ex inverse"),
-    (_decomposed(lambda n, k, r: k**2 * r), "solve_triangular"),
-    (_decomposed(lambda n, k, r: 2 * k**2 * r), "lu_solve ldl_solve"),
-    (_decomposed(lambda n, k, r: 2 * n * k * r), "cholesky_solve"),  # of B and L
-    (_decomposed(lambda n, k, r: 4 * k**2 * (n - k / 3)), "qr svdvals matrix_rank"),
-    (_decomposed(lambda n, k, r: 14 * n * k**2 + 8 * k**3), "svd pinv pinverse"),
-    (_decomposed(lambda n, k, r: 25 * k**3), "eig"),
-    (_decomposed(lambda n, k, r: 10 * k**3), "eigvals"),
-    (_decomposed(lambda n, k, r: 9 * k**3), "eigh"),
-    (_transformed(5, False), "fft ifft"),
-    (_transformed(2.5, False), "rfft irfft hfft ihfft"),
-    (_transformed(5, True), "fft2 ifft2 fftn ifftn"),
-    (_transformed(2.5, True), "rfft2 irfft2 hfft2 ihfft2 rfftn irfftn hfftn ihfftn"),
-    (_decomposed(lambda n, k, r: 4 / 3 * k**3), "eigvalsh"),
-    (_bilinear, "bilinear"),
-    (_attention, "scaled_dot_product_attention"),
+    (rules.convolved, "conv1d conv2d conv3d convolution"),
+    (rules.convolved_back, "conv_transpose1d conv_transpose2d conv_transpose3d"),
+    (rules.pointwise(8), "interpolate grid_sample upsample upsample_nearest upsample_bilinear"),
+    (rules.pointwise(8), "affine_grid"),
+    (rules.outer, "outer addr"),
+    (rules.distances, "pdist"),
+    (rules.decomposed(lambda n, k, r: 2 / 3 * k**3), "det slogdet logdet"),
+    (rules.decomposed(lambda n, k, r: k**3 / 3), "cholesky cholesky_ex ldl_factor ldl_factor_ex"),
+    (rules.decomposed(lambda n, k, r: 2 / 3 * k**3), "cholesky_inverse"),
+    (rules.decomposed(lambda n, k, r: k**2 * (n - k / 3)), "lu lu_factor lu_factor_ex"),
+    (rules.decomposed(lambda n, k, r: 2 * k**2 * (n - k / 3)), "geqrf lstsq"),
+    (rules.decomposed(lambda n, k, r: 2 / 3 * k**3 + 2 * k**2 * r), "solve solve_ex"),
+    (rules.decomposed(lambda n, k, r: 2 * k**3), "inv inv_ex inverse"),
+    (rules.decomposed(lambda n, k, r: k**2 * r), "solve_triangular"),
+    (rules.decomposed(lambda n, k, r: 2 * k**2 * r), "lu_solve ldl_solve"),
+    (rules.decomposed(lambda n, k, r: 2 * n * k * r), "cholesky_solve"),  # of B and L
+    (rules.decomposed(lambda n, k, r: 4 * k**2 * (n - k / 3)), "qr svdvals matrix_rank"),
+    (rules.decomposed(lambda n, k, r: 14 * n * k**2 + 8 * k**3), "svd pinv pinverse"),
+    (rules.decomposed(lambda n, k, r: 25 * k**3), "eig"),
+    (rules.decomposed(lambda n, k, r: 10 * k**3), "eigvals"),
+    (rules.decomposed(lambda n, k, r: 9 * k**3), "eigh"),
+    (rules.transformed(5, False), "fft ifft"),
+    (rules.transformed(2.5, False), "rfft irfft hfft ihfft"),
+    (rules.transformed(5, True), "fft2 ifft2 fftn ifftn"),
+    (rules.transformed(2.5, True), "rfft2 irfft2 hfft2 ihfft2 rfftn irfftn hfftn ihfftn"),
+    (rules.decomposed(lambda n, k, r: 4 / 3 * k**3), "eigvalsh"),
+    (rules.bilinear, "bilinear"),
+    (rules.attention, "scaled_dot_product_attention"),
     (
-        _moved,
+        rules.moved,
         "cat stack hstack vstack dstack column_stack clone contiguous flip fliplr "
         "alias_copy as_strided_copy detach_copy diagonal_copy expand_copy narrow_copy permute_copy select_copy "
         "slice_copy split_copy split_with_sizes_copy squeeze_copy t_copy transpose_copy unbind_copy unfold_copy "
@@ -151,26 +126,26 @@ _TABLE: list[tuple[Rule, str]] = [
         "masked_scatter block_diag one_hot glu complex "
         "conj adjoint mH H",
     ),
-    (_into(), "copy_ fill_ fill_diagonal_ apply_ map_ map2_ zero_ tril_ triu_ masked_scatter_ fill"),
-    (_picked, "gather take take_along_dim index_select"),
-    (_indexed, "__getitem__"),
-    (_looked_up, "embedding embedding_bag"),
-    (_scattered(True, 0), "scatter_ index_copy_ index_fill_ index_put_ put_ __setitem__"),
-    (_scattered(False, 0), "scatter index_copy index_fill index_put put"),
-    (_scattered(True, 1), "scatter_add_ scatter_reduce_ index_add_ index_reduce_"),
-    (_scattered(False, 1), "scatter_add scatter_reduce index_add index_reduce"),
+    (rules.into(), "copy_ fill_ fill_diagonal_ apply_ map_ map2_ zero_ tril_ triu_ masked_scatter_ fill"),
+    (rules.picked, "gather take take_along_dim index_select"),
+    (rules.indexed, "__getitem__"),
+    (rules.looked_up, "embedding embedding_bag"),
+    (rules.scattered(True, 0), "scatter_ index_copy_ index_fill_ index_put_ put_ __setitem__"),
+    (rules.scattered(False, 0), "scatter index_copy index_fill index_put put"),
+    (rules.scattered(True, 1), "scatter_add_ scatter_reduce_ index_add_ index_reduce_"),
+    (rules.scattered(False, 1), "scatter_add scatter_reduce index_add index_reduce"),
     (
-        _made(),
+        rules.made(),
         "zeros ones full eye arange linspace logspace range zeros_like ones_like full_like new_zeros new_ones "
         "new_full tril_indices triu_indices scalar_tensor rand rand_like randint randint_like randperm bernoulli "
         "poisson dropout_mask bartlett_window blackman_window hamming_window hann_window kaiser_window",
     ),
-    (_made(60), "randn randn_like normal multinomial"),
-    (_into(), "bernoulli_ random_ uniform_"),
-    (_into(25), "exponential_ geometric_"),
-    (_into(60), "normal_ log_normal_ cauchy_"),
+    (rules.made(60), "randn randn_like normal multinomial"),
+    (rules.into(), "bernoulli_ random_ uniform_"),
+    (rules.into(25), "exponential_ geometric_"),
+    (rules.into(60), "normal_ log_normal_ cauchy_"),
     (
-        _free,
+        rules.free,
         "view reshape reshape_as view_as flatten unflatten ravel squeeze squeeze_ unsqueeze unsqueeze_ transpose "
         "transpose_ swapaxes swapaxes_ swapdims_ t t_ permute movedim expand expand_as "
         "broadcast_to broadcast_tensors narrow select split split_with_sizes chunk tensor_split hsplit vsplit "
@@ -184,16 +159,17 @@ _TABLE: list[tuple[Rule, str]] = [
 _RULES: dict[str, Rule] = {name: rule for rule, names in _TABLE for name in names.split()}
 
 # Made of other operators, in ways that shapes alone do not tell, as those of kind "composite" are.
-COMPOSED = words("__invert__ backward dropout")
+COMPOSED = words("__invert__ backward dropout lobpcg")
 
-# What only asks or sets something, and touches no elements (``item`` reads one).
+# What only asks, sets or refuses something, and touches no elements (``item`` reads one).
 WITHOUT = words("""
-    as_subclass broadcast_shapes can_cast col_indices crow_indices data_ptr dense_dim dim dim_order
-    element_size get_device get_rng_state indices initial_seed is_coalesced is_complex is_conj
-    is_contiguous is_floating_point is_inference is_neg is_nonzero is_pinned is_same_size is_set_to is_shared
-    is_signed is_storage is_tensor item manual_seed ndimension nelement numel promote_types record_stream
-    register_hook sparse_dim values register_post_accumulate_grad_hook requires_grad_ result_type retain_grad seed
-    set_rng_state share_memory_ size storage storage_offset stride untyped_storage with_layout
+    as_subclass broadcast_shapes can_cast ccol_indices col_indices const_data_ptr crow_indices data_ptr dense_dim
+    dim dim_order element_size get_device get_rng_state indices initial_seed ipu is_coalesced is_complex is_conj
+    is_contiguous is_distributed is_floating_point is_inference is_neg is_nonzero is_pinned is_same_size is_set_to
+    is_shared is_signed is_storage is_tensor item manual_seed mtia ndimension nelement numel promote_types
+    record_stream register_hook register_post_accumulate_grad_hook requires_grad_ result_type retain_grad
+    row_indices seed set_rng_state share_memory_ size sparse_dim storage storage_offset storage_type stride symeig
+    to_mkldnn to_padded_tensor to_sparse_bsc to_sparse_bsr to_sparse_csc untyped_storage values with_layout xpu
 """)
 
 
@@ -212,9 +188,9 @@ def rule_of(name: str) -> Rule | None:
     if plain in OPERATORS:
         op = OPERATORS[plain]
         into = name.endswith("_") and not name.startswith("__")  # its dtype is the first operand's
-        return _pointwise(op.flops, 1 if op.gives_bool and not into else 0)
+        return rules.pointwise(op.flops, 1 if op.gives_bool and not into else 0)
     if plain in REDUCTIONS:
-        return _folded(REDUCTIONS[plain].flops)
+        return rules.folded(REDUCTIONS[plain].flops)
     return _RULES.get(plain)
 
 
@@ -257,7 +233,7 @@ def backward_cost(name: str, ins: Operands, outs: Operands = ()) -> Cost | None:
         return forward
     if name in _PRODUCTS:
         return Cost(2 * forward.bytes, 2 * forward.flops)
-    return Cost(forward.bytes + _total(ins), 2 * forward.flops)
+    return Cost(forward.bytes + rules.total(ins), 2 * forward.flops)
 
 
 def attach(trace: Trace) -> None:
@@ -295,7 +271,7 @@ def _moved_nothing(event: Event) -> bool:
     """Did an operator that copies, or is made of others, give its operand back as it was?"""
     if not (event.extra or {}).get("given_back") or any(c.kind == "op" for c in event.children):
         return False
-    return rule_of(event.name) in (None, _moved)
+    return rule_of(event.name) in (None, rules.moved)
 
 
 def results(event: Event) -> list[Operand]:

@@ -17,6 +17,14 @@ from ..backends.cuda.source import name_of, parts_of
 
 _number = count(1).__next__
 _COPIES = {lib.TT_COPY_TO_DEVICE: "copy to device", lib.TT_COPY_TO_HOST: "copy to host"}
+# What hands work to NVIDIA's libraries, and the kinds of these launches.
+_LIBRARIES = {
+    "tt_cuda_gemm": "gemm",
+    "tt_cuda_transform": "fft",
+    "tt_cuda_solver": "linalg",
+    "tt_cuda_convolve": "conv",
+    "tt_cuda_attend": "attention",
+}
 
 
 class Launch(NamedTuple):
@@ -53,10 +61,6 @@ End = Callable[[object], None]  # with the token
 def recording(noted: list[Launch], begin: Begin, end: End) -> Iterator[None]:
     """Inside, appends each call to ``noted``, and calls ``begin`` and ``end`` around it, in its thread."""
     clock = time.perf_counter_ns
-    do_launch, do_copy, do_gemm, do_transform, do_solve, do_convolve, do_attend = (
-        runtime.WORK[f"tt_cuda_{name}"]
-        for name in ("launch", "copy", "gemm", "transform", "solver", "convolve", "attend")
-    )
     do_run = runtime.Capture.run
 
     def around(call, args, kind, what, index, stream, nbytes=0):
@@ -71,40 +75,19 @@ def recording(noted: list[Launch], begin: Begin, end: End) -> Iterator[None]:
             noted.append(Launch(number, kind, what, index, stream, start, stop, get_native_id(), nbytes))
 
     def launch(*args):
-        return around(do_launch, args, "kernel", args[3], args[1], args[2])
+        return around(runtime.WORK["tt_cuda_launch"], args, "kernel", args[3], args[1], args[2])
 
     def copy(*args):
-        return around(do_copy, args, "copy", args[0], args[1], args[2], args[5])
+        return around(runtime.WORK["tt_cuda_copy"], args, "copy", args[0], args[1], args[2], args[5])
 
-    def gemm(*args):
-        return around(do_gemm, args, "gemm", 0, args[0], args[1])
-
-    def transform(*args):
-        return around(do_transform, args, "fft", 0, args[0], args[1])
-
-    def solve(*args):
-        return around(do_solve, args, "linalg", 0, args[0], args[1])
-
-    def convolve(*args):
-        return around(do_convolve, args, "conv", 0, args[0], args[1])
-
-    def attend(*args):
-        return around(do_attend, args, "attention", 0, args[0], args[1])
+    def library(call, kind):
+        return lambda *args: around(call, args, kind, 0, args[0], args[1])
 
     def run_graph(capture):
         return around(do_run, (capture,), "graph", 0, capture.index, lib.tt_cuda_stream(capture.index))
 
-    runtime.let_work(
-        {
-            "tt_cuda_launch": launch,
-            "tt_cuda_copy": copy,
-            "tt_cuda_gemm": gemm,
-            "tt_cuda_transform": transform,
-            "tt_cuda_solver": solve,
-            "tt_cuda_convolve": convolve,
-            "tt_cuda_attend": attend,
-        }
-    )
+    libraries = {name: library(runtime.WORK[name], kind) for name, kind in _LIBRARIES.items()}
+    runtime.let_work({"tt_cuda_launch": launch, "tt_cuda_copy": copy, **libraries})
     runtime.Capture.run = run_graph
     try:
         yield

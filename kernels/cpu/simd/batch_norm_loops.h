@@ -68,12 +68,14 @@ static void OF(gather)(void *to, const void *from, int64_t start, int64_t inner,
     }
 }
 
-static void OF(normalize)(void *to, const void *from, const tt_batch_numbers *c, int64_t n, bool each) {
+static void OF(normalize)(void *to, const void *from, const tt_batch_numbers *c, int64_t n, int64_t row) {
     T *out = to;
     const T *x = from, *shift = c->shift, *scale = c->scale;
-    if (each) {
-        TT_INDEPENDENT
-        for (int64_t i = 0; i < n; i++) out[i] = shift[i] + x[i] * scale[i];
+    if (row) {
+        for (const T *end = x + n; x < end; x += row, out += row) {
+            TT_INDEPENDENT
+            for (int64_t i = 0; i < row; i++) out[i] = shift[i] + x[i] * scale[i];
+        }
     } else {
         T a = *shift, b = *scale;
         TT_INDEPENDENT
@@ -81,15 +83,19 @@ static void OF(normalize)(void *to, const void *from, const tt_batch_numbers *c,
     }
 }
 
-static void OF(gradient)(void *to, const void *pg, const void *px, const tt_batch_numbers *c, int64_t n, bool each) {
+static void OF(gradient)(void *to, const void *pg, const void *px, const tt_batch_numbers *c, int64_t n, int64_t row) {
     T *out = to;
     const T *g = pg, *x = px, *mean = c->mean, *scale = c->scale, *shift = c->shift, *slope = c->slope;
-    if (each && slope) {
-        TT_INDEPENDENT
-        for (int64_t i = 0; i < n; i++) out[i] = (shift[i] + (x[i] - mean[i]) * slope[i]) + g[i] * scale[i];
-    } else if (each) {
-        TT_INDEPENDENT
-        for (int64_t i = 0; i < n; i++) out[i] = g[i] * scale[i];
+    if (row && slope) {
+        for (const T *end = x + n; x < end; x += row, g += row, out += row) {
+            TT_INDEPENDENT
+            for (int64_t i = 0; i < row; i++) out[i] = (shift[i] + (x[i] - mean[i]) * slope[i]) + g[i] * scale[i];
+        }
+    } else if (row) {
+        for (const T *end = g + n; g < end; g += row, out += row) {
+            TT_INDEPENDENT
+            for (int64_t i = 0; i < row; i++) out[i] = g[i] * scale[i];
+        }
     } else if (slope) {
         T a = *shift, m = *mean, b = *slope, d = *scale;
         TT_INDEPENDENT

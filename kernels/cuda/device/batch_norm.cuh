@@ -61,7 +61,9 @@ static TT_DEVICE stored result(const channel &c, stored x, stored g) {
 
 extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
     typedef tt_pack<stored, TT_V> pack;
-    const int64_t tile = TT_CUDA_THREADS * TT_V, begin = (int64_t)blockIdx.x * TT_ROUNDS * tile + threadIdx.x * TT_V;
+    /* backwards after sums of the same arrays, what was read last of which may still be in the cache */
+    const int64_t block = TT_OP == 1 ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
+    const int64_t tile = TT_CUDA_THREADS * TT_V, begin = block * TT_ROUNDS * tile + threadIdx.x * TT_V;
     if (begin >= p.numel) return;
     pack x[TT_ROUNDS], g[TT_ROUNDS];
 #pragma unroll

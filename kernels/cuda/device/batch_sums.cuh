@@ -105,7 +105,7 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
 #define TT_SLOTS (TT_CUDA_THREADS / TT_COLUMNS < TT_LANES ? TT_CUDA_THREADS / TT_COLUMNS : TT_LANES)
 #define TT_AT_ONCE (TT_CUDA_THREADS / TT_COLUMNS / TT_SLOTS)
 #define TT_OWN (TT_LANES / TT_SLOTS)
-#define TT_BATCH (8 / TT_OWN > 1 ? 8 / TT_OWN : 1)
+#define TT_BATCH (16 / TT_OWN)
 
 template <bool whole>
 static TT_DEVICE void add_rows(sums (&a)[TT_OWN], const stored *g, const stored *x, int64_t step, number mean, int n) {

@@ -53,11 +53,32 @@ static TT_DEVICE tt_pack<out_type, TT_V> computed(tt_fault *fault, const tt_pack
                                                   const tt_pack<in2_type, TT_V> &b, const tt_pack<in3_type, TT_V> &c,
                                                   value1 s1, value2 s2, value3 s3) {
     tt_pack<out_type, TT_V> r;
+    const auto result = [&](int v) {
+        return compute(fault, TT_GIVEN(1) == TT_MANY ? (value1)TT_CONVERT(TT_D2, TT_K1, a.at[v]) : s1,
+                       TT_ARITY > 1 && TT_GIVEN(2) == TT_MANY ? (value2)TT_CONVERT(TT_D3, TT_K2, b.at[v]) : s2,
+                       TT_ARITY > 2 && TT_GIVEN(3) == TT_MANY ? (value3)TT_CONVERT(TT_D4, TT_K3, c.at[v]) : s3);
+    };
+#if defined(TT_BOUNDS) && !defined(TT_APPROXIMATE) && TT_VARIANT & 7
+    if (TT_GIVEN(1) == TT_MANY)
+        return tt_rounded<TT_V>(
+            TT_JOIN2(tt_both_, TT_D1),
+            [&](int v, float &low, float &high) { TT_BOUNDS(TT_CONVERT(TT_D2, TT_K1, a.at[v]), low, high); }, result);
+#endif
+#ifdef TT_TOGETHER
+    if (TT_GIVEN(1) == TT_MANY) {
+        value1 x[TT_V];
+        TT_TYPE(TT_K0) y[TT_V];
 #pragma unroll
-    for (int v = 0; v < TT_V; v++)
-        r.at[v] = compute(fault, TT_GIVEN(1) == TT_MANY ? (value1)TT_CONVERT(TT_D2, TT_K1, a.at[v]) : s1,
-                          TT_ARITY > 1 && TT_GIVEN(2) == TT_MANY ? (value2)TT_CONVERT(TT_D3, TT_K2, b.at[v]) : s2,
-                          TT_ARITY > 2 && TT_GIVEN(3) == TT_MANY ? (value3)TT_CONVERT(TT_D4, TT_K3, c.at[v]) : s3);
+        for (int v = 0; v < TT_V; v++) x[v] = TT_CONVERT(TT_D2, TT_K1, a.at[v]);
+        if (TT_TOGETHER(x, y)) {
+#pragma unroll
+            for (int v = 0; v < TT_V; v++) r.at[v] = (out_type)TT_CONVERT(TT_K0, TT_D1, y[v]);
+            return r;
+        }
+    }
+#endif
+#pragma unroll
+    for (int v = 0; v < TT_V; v++) r.at[v] = result(v);
     return r;
 }
 

@@ -118,7 +118,8 @@ template <typename F> static TT_DEVICE void bring_row(const TT_ARGS &p, const ro
     if (s.edge < r.n) f(to[s.edge] = from[s.edge]);
 }
 
-/* out's elements are f of those that wait there: also of what other threads have brought or changed. */
+/* out's elements are f of those that wait there, those of a pack f(pack): also of what other threads have brought or
+ * changed. */
 template <typename F> static TT_DEVICE void write_row(const TT_ARGS &p, const row &r, stored_type *out, F f) {
     const span s = span_of(p, r);
     const int threads = blockDim.x;
@@ -126,10 +127,7 @@ template <typename F> static TT_DEVICE void write_row(const TT_ARGS &p, const ro
     if ((((int64_t)out ^ (int64_t)from) & 15) == 0) {
         for (int k = threadIdx.x; k < s.packs; k += threads) {
             const words raw = ((const words *)(from + s.head))[k];
-            const pack in = *(const pack *)&raw;
-            pack y;
-#pragma unroll
-            for (int i = 0; i < TT_WIDTH; i++) y.at[i] = f(in.at[i]);
+            const pack y = f(*(const pack *)&raw);
             ((words *)(out + s.head))[k] = *(const words *)&y;
         }
         if (s.edge < r.n) out[s.edge] = f(from[s.edge]);

@@ -1,4 +1,4 @@
-/* Scans: Note [The order of a scan] in kernels/ops/scan.c, the variants in scan_args.h. TT_D0: the elements' dtype,
+/* Scans: Note [The order of a scan] in backend/scan.h, the variants in scan_args.h. TT_D0: the elements' dtype,
  * TT_D1: that accumulated in, TT_D2: what is made of an element before that, and of a result after it. */
 #pragma once
 #include "cuda/device/prelude.cuh"
@@ -246,7 +246,8 @@ static TT_DEVICE accumulator published(slot *from) {
 extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
     __shared__ accumulator given[TT_WARPS];
 #if TT_GOES_ON
-    __shared__ growing sums[TT_LEVELS];
+    __shared__ growing of_group; /* totals of groups before this one */
+    __shared__ accumulator in_group[TT_WARPS + 1], totals[TT_LEVELS];
 #else
     __shared__ accumulator found[TT_LEVELS][32], sums[TT_LEVELS];
 #endif
@@ -274,19 +275,21 @@ extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __
 #if TT_GOES_ON
         growing sum;
         sum.start(-TT_INF_F64);
-        for (int64_t from = 0; from < many; from += 32) {
-            const int here = many - from < 32 ? (int)(many - from) : 32;
-            acc_type x = 0;
-            if (lane < here) x = published(from_here + at - many + from + lane).value;
-            sum = add_lanes(sum, from == 0, x, here).all;
-        }
-        if (lane == 0) {
-            sums[warp] = sum;
-            if (warp == 0 && ends % TT_LEVEL == 0 && ends * TT_BLOCK < p.n) {
-#pragma unroll 1
-                for (int w = 0; w < TT_WARPS; w++) sum.add(given[w].value);
-                publish(of_groups + group, sum.total());
+        if (warp == 0) { /* what each warp's block has before it in the group, and the group's total */
+            const int w = lane - (int)many;
+            const acc_type x = w < 0 ? published(of_blocks + begin + w).value : w < TT_WARPS ? given[w].value : 0;
+            const accumulator up_to = add_lanes(sum, true, x, (int)many + TT_WARPS).up_to_lane.total();
+            if (w >= -1 && w < TT_WARPS) in_group[w + 1] = up_to;
+            if (w == TT_WARPS - 1 && ends % TT_LEVEL == 0 && ends * TT_BLOCK < p.n) publish(of_groups + group, up_to);
+        } else {
+            for (int64_t from = 0; from < many; from += 32) {
+                const int here = many - from < 32 ? (int)(many - from) : 32;
+                acc_type x = 0;
+                if (lane < here) x = published(from_here + at - many + from + lane).value;
+                sum = add_lanes(sum, from == 0, x, here).all;
             }
+            if (lane == 0) totals[warp] = sum.total();
+            if (lane == 0 && warp == 1) of_group = sum;
         }
     }
 #else
@@ -313,20 +316,12 @@ extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __
     accumulator before = accumulated(acc_type(), 0);
     bool has = false;
 #if TT_GOES_ON
-    growing sum = sums[0];
-    if (begin >= TT_LEVEL * TT_LEVEL) before = sums[2].total(), has = true;
-    if (group & TT_LEVEL - 1) before = has ? join(before, sums[1].total()) : sums[1].total(), has = true;
-#pragma unroll 1
-    for (int w = 0; w < warp; w++) {
-        if (begin % TT_LEVEL || w) sum.add(given[w].value);
-        else sum.start(given[w].value);
-    }
-    if (begin % TT_LEVEL || warp) before = has ? join(before, sum.total()) : sum.total();
+    if (begin >= TT_LEVEL * TT_LEVEL) before = totals[2], has = true;
+    if (group & TT_LEVEL - 1) before = has ? join(before, totals[1]) : totals[1], has = true;
+    if (begin % TT_LEVEL || warp) before = has ? join(before, in_group[warp]) : in_group[warp];
     if (threadIdx.x == 0 && ends % (TT_LEVEL * TT_LEVEL) == 0 && ends * TT_BLOCK < p.n) {
-#pragma unroll 1
-        for (int w = 0; w < TT_WARPS; w++) sum.add(given[w].value);
-        growing larger = sums[1];
-        larger.add(sum.total().value);
+        growing larger = of_group;
+        larger.add(in_group[TT_WARPS].value);
         publish(of_larger + group / TT_LEVEL, larger.total());
     }
 #else
@@ -398,7 +393,7 @@ extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __
                 }
         }
         if (TT_STEP == TT_SCAN_TOTALS || i0 + many < stop) {
-            a = total_of<false>(many, i0, [&](int j) { return v[j]; });
+            a = total_of<false>(many, i0, [&](int j) { return v[j]; }, [](int, acc_type, acc_type) {});
             if (i0 > first) all.add(a.value);
             else all.start(a.value);
             chunks = all.total();

@@ -4,6 +4,7 @@
 #define TT_INDEXED (TT_OP >= TT_SCAN_MIN)
 #define TT_COSTS (TT_OP == TT_SCAN_LOGSUMEXP) /* a join has a hundred instructions */
 #define TT_GOES_ON (TT_COSTS && !TT_IS_COMPLEX(TT_D1)) /* results go on from what came before */
+#define TT_QUICK (TT_GOES_ON && TT_IS(TT_D2, f32)) /* scan_quick.cuh */
 #define TT_FEW (TT_CODE(TT_D2) == TT_CODE_f64 ? 1 : 4) /* copies of a long loop body */
 #define TT_COPIES(many) (TT_COSTS ? 1 : (many))
 typedef TT_TYPE(TT_D0) element_type;
@@ -12,8 +13,10 @@ typedef TT_TYPE(TT_D2) number;
 
 #include "cuda/device/accumulator.cuh"
 
+static TT_DEVICE number number_of(element_type x) { return (number)TT_CONVERT(TT_D0, TT_D2, x); }
+
 static TT_DEVICE accumulator first_of(element_type x, int64_t at) {
-    return accumulated(TT_CONVERT(TT_D2, TT_D1, (number)TT_CONVERT(TT_D0, TT_D2, x)), at);
+    return accumulated(TT_CONVERT(TT_D2, TT_D1, number_of(x)), at);
 }
 
 static TT_DEVICE element_type result_of(const accumulator &a) {
@@ -55,24 +58,34 @@ static TT_DEVICE accumulator join(const accumulator &a, const accumulator &b) {
 }
 
 /* What a chunk of `many` elements gives, without what came before it; the j-th is element(j), the first in place
- * `start`. */
-template <bool whole, typename F> static TT_DEVICE accumulator total_of(int many, int64_t start, const F &element) {
-    accumulator total = first_of(element(0), start);
+ * `start`. With TT_GOES_ON up_to(j, top, sum) gets the largest of all, and what the first up to the j-th add up to
+ * beside it. */
+template <bool whole, typename F, typename G>
+static TT_DEVICE accumulator total_of(int many, int64_t start, const F &element, const G &up_to) {
 #if TT_GOES_ON
+    number most = number_of(element(0));
     acc_type sum = 0;
 #pragma unroll
     for (int j = 1; j < TT_CHUNK; j++)
-        if (whole || j < many) total.value = tt_log_top(total.value, first_of(element(j), 0).value);
+        if (whole || j < many) {
+            const number x = number_of(element(j));
+            most = (most != most) | (most > x) ? most : x;
+        }
+    const acc_type top = TT_CONVERT(TT_D2, TT_D1, most);
 #pragma unroll(whole ? TT_FEW : 1)
     for (int j = 0; j < TT_CHUNK; j++)
-        if (whole || j < many) sum += log_part(total.value, first_of(element(j), 0).value);
-    total.value = log_total(total.value, sum);
+        if (whole || j < many) {
+            sum += log_part(top, first_of(element(j), 0).value);
+            up_to(j, top, sum);
+        }
+    return accumulated(log_total(top, sum), 0);
 #else
+    accumulator total = first_of(element(0), start);
 #pragma unroll
     for (int j = 1; j < TT_CHUNK; j++)
         if (whole || j < many) total = join(total, first_of(element(j), start + j));
-#endif
     return total;
+#endif
 }
 
 #if TT_GOES_ON

@@ -2,14 +2,27 @@
  * times. */
 #include "cuda/host/direct.h"
 #include "api/cuda.h"
+#include <pthread.h>
 
 /* cuLaunchKernel's, and what its `extra` says: the arguments are one structure. */
 typedef int (*launcher)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
                         void **);
 enum { EXTRA_END, EXTRA_POINTER, EXTRA_SIZE };
 static launcher launch_kernel;
+static int (*get_current)(void **);
+static void *contexts[TT_CUDA_DEVICES];
 
-void tt_cuda_launcher(void *function) { launch_kernel = (launcher)function; }
+void tt_cuda_launcher(void *launch, void *current) {
+    launch_kernel = (launcher)launch;
+    get_current = (int (*)(void **))current;
+}
+
+void tt_cuda_context(int device, void *context) { contexts[device] = context; }
+
+bool tt_is_current(int device) {
+    void *now = NULL;
+    return !contexts[device] || (get_current(&now) == 0 && now == contexts[device]);
+}
 
 bool tt_launch_directly(void *function, void *stream, int64_t x, int64_t y, int threads, int64_t shared,
                         const void *args, int nbytes) {
@@ -19,33 +32,65 @@ bool tt_launch_directly(void *function, void *stream, int64_t x, int64_t y, int 
                          extra) == 0;
 }
 
-/* cuDNN's names and numbers. */
-enum { VARIANT_PACK = 16, INT64 = 3, VOID_PTR = 6, UIDS = 1000, POINTERS = 1001, WORKSPACE = 1003 };
-static struct {
-    int (*create)(int, void **);
-    int (*set)(void *, int, int, int64_t, const void *);
-    int (*finalize)(void *);
-    int (*execute)(void *, void *, void *);
-    int (*destroy)(void *);
-} dnn;
+/* cuBLASLt's functions, and its number of an attribute. */
+typedef int (*multiplier)(void *, void *, const void *, const void *, void *, const void *, void *, const void *,
+                          const void *, void *, void *, void *, const void *, void *, size_t, void *);
+typedef int (*setter)(void *, int, const void *, size_t);
+enum { BIAS_POINTER = 8 };
 
-void tt_cudnn_functions(void *create, void *set, void *finalize, void *execute, void *destroy) {
-    dnn.create = (int (*)(int, void **))create;
-    dnn.set = (int (*)(void *, int, int, int64_t, const void *))set;
-    dnn.finalize = (int (*)(void *))finalize;
-    dnn.execute = (int (*)(void *, void *, void *))execute;
-    dnn.destroy = (int (*)(void *))destroy;
+/* Exchanged: the library's first operand is our b. */
+static int run_plan(const tt_product_plan *p, const void *alpha, const void *a, const void *b, const void *beta,
+                    const void *c, void *out, void *space, void *stream) {
+    multiplier multiply = (multiplier)p->multiply;
+    return multiply(p->handle, p->desc, alpha, b, p->a, a, p->b, beta, c, p->c, out, p->c, p->algo, space,
+                    (size_t)p->workspace, stream);
 }
 
-int tt_cudnn_execute(void *handle, void *plan, int n, const int64_t *uids, const int64_t *addresses,
-                     int64_t workspace) {
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* a description has room for one bias's address */
+
+int tt_cublas_multiply(const tt_product_plan *plan, const void *alpha, const void *a, const void *b, const void *beta,
+                       const void *c, void *out, const void *bias, void *space, void *stream) {
+    if (!bias) return run_plan(plan, alpha, a, b, beta, c, out, space, stream);
+    pthread_mutex_lock(&lock);
+    int status = ((setter)plan->set)(plan->desc, BIAS_POINTER, &bias, sizeof bias);
+    if (!status) status = run_plan(plan, alpha, a, b, beta, c, out, space, stream);
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+/* cuDNN's numbers. */
+enum { VARIANT_PACK = 16, INT64 = 3, VOID_PTR = 6, UIDS = 1000, POINTERS = 1001, WORKSPACE = 1003 };
+
+static int execute(const tt_graph_plan *p, int n, const int64_t *uids, const int64_t *addresses, void *space) {
+    int (*create)(int, void **) = (int (*)(int, void **))p->library->create;
+    int (*set)(void *, int, int, int64_t, const void *) =
+        (int (*)(void *, int, int, int64_t, const void *))p->library->set;
+    int (*finalize)(void *) = (int (*)(void *))p->library->finalize;
+    int (*run)(void *, void *, void *) = (int (*)(void *, void *, void *))p->library->execute;
+    int (*destroy)(void *) = (int (*)(void *))p->library->destroy;
     void *pack = NULL;
-    int status = dnn.create(VARIANT_PACK, &pack);
-    if (!status) status = dnn.set(pack, UIDS, INT64, n, uids);
-    if (!status) status = dnn.set(pack, POINTERS, VOID_PTR, n, addresses);
-    if (!status) status = dnn.set(pack, WORKSPACE, VOID_PTR, 1, &workspace);
-    if (!status) status = dnn.finalize(pack);
-    if (!status) status = dnn.execute(handle, plan, pack);
-    if (pack) dnn.destroy(pack);
+    int status = create(VARIANT_PACK, &pack);
+    if (!status) status = set(pack, UIDS, INT64, n, uids);
+    if (!status) status = set(pack, POINTERS, VOID_PTR, n, addresses);
+    if (!status) status = set(pack, WORKSPACE, VOID_PTR, 1, &space);
+    if (!status) status = finalize(pack);
+    if (!status) status = run(p->library->handle, p->plan, pack);
+    if (pack) destroy(pack);
+    return status;
+}
+
+int tt_cudnn_execute(const tt_graph_plan *plan, int n, const int64_t *uids, const int64_t *addresses, void *space,
+                     void *stream) {
+    static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER; /* a handle has one stream */
+    tt_cudnn *library = plan->library;
+    int (*set_stream)(void *, void *) = (int (*)(void *, void *))library->set_stream;
+    int status = 0;
+    pthread_mutex_lock(&one_at_a_time);
+    if (library->stream != stream) status = set_stream(library->handle, stream);
+    if (!status) {
+        library->stream = stream;
+        status = execute(plan, n, uids, addresses, space);
+    }
+    pthread_mutex_unlock(&one_at_a_time);
     return status;
 }

@@ -72,8 +72,10 @@ static table *spare;
 static int num_tables;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+int tt_cuda_kept_generation(void) { return __atomic_load_n(&present, __ATOMIC_RELAXED); }
+
 void tt_cuda_keep_launches(int on) {
-    int now = __atomic_load_n(&present, __ATOMIC_RELAXED);
+    int now = tt_cuda_kept_generation();
     __atomic_store_n(&present, now + (now % 2 == on ? 2 : 1), __ATOMIC_RELAXED);
 }
 
@@ -112,7 +114,7 @@ void tt_cuda_keep_handles(int number, void *function, void *stream) {
 
 bool tt_launch(int64_t key, int64_t x, int64_t y, int threads, int64_t shared, const void *args, int nbytes) {
     int device = tt_device - 1, stream = tt_cuda_stream(device), number = -1;
-    int now = __atomic_load_n(&present, __ATOMIC_RELAXED);
+    int now = tt_cuda_kept_generation();
     TT_LEAVE_TO_PYTHON;
     if (now % 2 && nbytes <= KEPT_BYTES && (launches || take_table()) && !launches->in_use) {
         uint64_t hash =
@@ -121,7 +123,8 @@ bool tt_launch(int64_t key, int64_t x, int64_t y, int threads, int64_t shared, c
         kept_launch *k = launches->places[at];
         if (k && k->generation == now && k->key == key && k->x == x && k->y == y && k->threads == threads &&
             k->shared == shared && k->nbytes == nbytes && k->device == device && k->stream == stream) {
-            if (k->function && tt_launch_directly(k->function, k->handle, x, y, threads, shared, args, nbytes))
+            if (k->function && tt_is_current(device) &&
+                tt_launch_directly(k->function, k->handle, x, y, threads, shared, args, nbytes))
                 return true;
             memcpy(k->args, args, (size_t)nbytes);
             launches->in_use = true;

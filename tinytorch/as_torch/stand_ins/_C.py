@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tinytorch import Generator, device, dtype, layout, memory_format
+import tinytorch
+from tinytorch import Generator, Size, Tensor, default_generator, device, dtype, layout, memory_format
 from tinytorch.cuda import is_available
 from tinytorch.linalg import LinAlgError as _LinAlgError
 from tinytorch.torch_function import off
@@ -11,7 +12,17 @@ __all__ = ["Generator", "_LinAlgError", "_get_tracing_state", "_is_torch_functio
            "_are_functorch_transforms_active", "_get_privateuse1_backend_name", "_get_accelerator",
            "_jit_set_profiling_executor", "_jit_set_profiling_mode", "_jit_override_can_fuse_on_cpu",
            "_jit_override_can_fuse_on_gpu", "_jit_set_texpr_fuser_enabled", "device", "dtype", "layout",
-           "memory_format", "Value", "Graph"]  # fmt: skip
+           "memory_format", "Value", "Graph", "Size", "TensorBase", "_TensorBase", "_VariableFunctions",
+           "_add_docstr", "_nn", "default_generator"]  # fmt: skip
+
+
+TensorBase = _TensorBase = Tensor
+_VariableFunctions, _nn = tinytorch, tinytorch.nn.functional
+
+
+def _add_docstr(obj, doc: str):
+    """``obj`` itself."""
+    return obj
 
 
 class Value:

@@ -13,14 +13,17 @@ import tinytorch
 from tinytorch.autograd import set_detect_anomaly
 
 from .compile import compile as compile
+from .cuda import AcceleratorError as AcceleratorError
 from .dtypes import ABSENT
 from .dtypes import finfo as finfo
 from .foreach import FOREACH
+from .func import vmap as vmap
 from .futures import Future as Future
 
 globals().update(ABSENT)
 globals().update(FOREACH)
 
+Storage = tinytorch.FloatStorage
 Event, Stream = tinytorch.cuda.Event, tinytorch.cuda.Stream
 set_anomaly_enabled = set_detect_anomaly
 legacy_contiguous_format = tinytorch.contiguous_format
@@ -145,6 +148,6 @@ has_lapack = has_openmp = has_mkl = has_spectral = True
 
 _OWN = {
     "annotations", "builtins", "tinytorch", "_checker", "ABSENT", "FOREACH", "dtypes",
-    "foreach",
+    "foreach", "func",
 }  # fmt: skip
 __all__ = [name for name in globals() if name not in _OWN and not name.startswith("__")]

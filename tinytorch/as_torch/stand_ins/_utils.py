@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import tinytorch
+from tinytorch.utils.data._utils.worker import ExceptionWrapper
 
 __all__ = [
+    "ExceptionWrapper",
     "_flatten_dense_tensors",
     "_take_tensors",
     "_unflatten_dense_tensors",

@@ -1,6 +1,7 @@
 """Kernels compiled before they are asked for. Where the cache is empty, a first training step would compile its thirty
-kernels one after the other, a tenth of a second each, while the other cores have nothing to do. So the first kernel
-that is not in the cache starts threads that compile the usual ones."""
+kernels one after the other, a tenth of a second each, while the other cores have nothing to do. So processes compile
+the usual ones from when a device is opened, where the cache has none of them, or else from the first kernel that it
+does not have."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import threading
 
 from ...dtypes import SUFFIXES
 from ..cpu import ffi, lib
-from . import kernels
+from . import kernels, nvrtc
 from .source import name_of, source_of
 
 #: What the training steps of bench/train.py launch: family and operator; of each kernel the variant and the dtypes. A
@@ -64,14 +65,14 @@ USUAL = """
     segments 1: 2 f32 f32
     transpose 0: 5 f32 f32
 """
-# NVRTC does a third of its work in one thread at a time: with more threads, who asks for a kernel only waits longer.
-_MOST_THREADS, _LEAST_CORES = 5, 4
+_MOST_PROCESSES, _LEAST_CORES = 8, 4
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # what holds it may run a destructor, which may ask for a kernel
 _begun: dict[str, threading.Event] = {}  # by the name in the cache: who asked first compiles it, others wait
 _waiting: list[tuple[str, str, str]] = []  # names in the cache, sources, names
 _asked: set[str] = set()  # the words of the names of kernels that were asked for: operators, dtypes
-_threads: list[threading.Thread] = []
+_threads: list[threading.Thread] = []  # each with a process
+_processes: list[nvrtc.Process] = []
 _started = [False]
 
 
@@ -96,6 +97,18 @@ def usual() -> list[int]:
 
 def _operator(family: int, name: str) -> int:
     return next(op for op in range(256) if ffi.string(lib.tt_operator_name(family, op)).decode() == name)
+
+
+def expect(arch: str) -> None:
+    """A device is about to be opened, which takes a while."""
+
+    def look():
+        with contextlib.suppress(Exception):  # who asks for a kernel is told
+            if not any(kernels.on_disk(kernels.key_of(source_of(key), arch)) for key in usual()):
+                _start(arch)
+
+    if not _started[0]:
+        threading.Thread(target=look, name="tinytorch: kernels", daemon=True).start()
 
 
 def cubin(source: str, name: str, arch: str) -> bytes:
@@ -130,7 +143,7 @@ def _start(arch: str) -> None:
         for key in usual():
             source = source_of(key)
             _waiting.append((kernels.key_of(source, arch), source, name_of(key)))
-        for _ in range(min(_MOST_THREADS, cores - 1)):
+        for _ in range(min(_MOST_PROCESSES, cores - 1)):
             _threads.append(threading.Thread(target=_work, args=(arch,), name="tinytorch: NVRTC", daemon=True))
     for thread in list(_threads):
         thread.start()
@@ -143,6 +156,18 @@ def _likeliest() -> int:
 
 
 def _work(arch: str) -> None:
+    process = nvrtc.Process()
+    try:
+        with _lock:
+            _processes.append(process)
+        _compile_waiting(arch, process.compile_cubin)
+    finally:
+        with _lock:
+            _processes.remove(process)
+        process.close()
+
+
+def _compile_waiting(arch: str, compile_cubin) -> None:
     while True:
         with _lock:
             if not _waiting:
@@ -153,16 +178,19 @@ def _work(arch: str) -> None:
             event = _begun[key] = threading.Event()
         try:
             with contextlib.suppress(Exception):  # who asks for it is told
-                kernels.cubin(source, name, arch)
+                kernels.cubin(source, name, arch, compile_cubin)
         finally:
             event.set()
 
 
 @atexit.register
 def stop() -> None:
-    """Nothing more is compiled ahead; waits for what is under way."""
+    """Nothing more is compiled ahead; what is under way is given up."""
     with _lock:
+        _started[0] = True  # expect() may be about to
         _waiting.clear()
+        for process in _processes:
+            process.kill()
     for thread in _threads:
         if thread.is_alive():
             thread.join(10)
@@ -171,10 +199,11 @@ def stop() -> None:
 def _forget() -> None:
     """In a forked process there are no threads."""
     global _lock
-    _lock = threading.Lock()
+    _lock = threading.RLock()
     _begun.clear()
     _waiting.clear()
     _threads.clear()
+    _processes.clear()
 
 
 if hasattr(os, "register_at_fork"):

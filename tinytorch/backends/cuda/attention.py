@@ -8,10 +8,12 @@ import functools
 import math
 from typing import NamedTuple
 
+from ...determinism import are_deterministic_algorithms_enabled
 from .. import cudnn as settings
 from ..cpu import ffi, lib
 from . import cudnn
 from .cudnn import BACKEND_DESCRIPTOR, DATA_BOOLEAN, DATA_FLOAT, DATA_INT32, DATA_TYPE, INT64, Descriptor
+from .scratch import address, memory
 
 # Kinds of descriptors.
 _POINTWISE, _OPERATION_POINTWISE, _MATMUL, _OPERATION_MATMUL = 0, 13, 18, 19
@@ -240,7 +242,10 @@ def _is_for_library(p) -> bool:
         return False
     if p.rows == p.keys == 1:
         return False
-    return not p.backward or (not settings.deterministic and (p.keys % 128 == 0 or cudnn.version() > _WRONG_TAILS))
+    if not p.backward:
+        return True
+    deterministic = settings.deterministic or are_deterministic_algorithms_enabled()
+    return not deterministic and (p.keys % 128 == 0 or cudnn.version() > _WRONG_TAILS)
 
 
 def attend(device: int, problem, tensors, stream: int) -> int:
@@ -260,8 +265,8 @@ def attend(device: int, problem, tensors, stream: int) -> int:
     own = []
     if backward:
         rows = problem.batch * problem.heads * problem.rows
-        own = [cudnn.memory(device, 4 * rows * n) for n in (1, problem.width)]
-        addresses += given[4:8] + [int(ffi.cast("intptr_t", h.data)) for h in own]
+        own = [memory(device, 4 * rows * n, "attention") for n in (1, problem.width)]
+        addresses += given[4:8] + [address(h) for h in own]
     try:
         by_uid = dict(zip(found.uids, addresses, strict=True))
         by_uid.update((uid, int(ffi.cast("intptr_t", value))) for uid, value in found.values.items())

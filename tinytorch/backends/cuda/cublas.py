@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextlib
 import threading
 
-from ..cpu import error, ffi, lib
+from ..cpu import ffi, lib
 from . import libcuda
 from .binding import Library
 from .flags import matmul as flags
+from .scratch import memory
 
 DECLARATIONS = """
     typedef struct { uint64_t data[8]; } cublasLtMatmulAlgo_t;
@@ -50,34 +51,33 @@ _NO_LOW_PRECISION_SUMS = 2  # partial sums are added in the dtype computed in, n
 
 _KEY_BYTES = ffi.sizeof("tt_gemm")
 _PLANS = 4096  # kinds of problems remembered for a device
-_WORKSPACE, _LEAST_WORKSPACE = 32 << 20, 1 << 20
+_WORKSPACE = 32 << 20
 
 _handles = {}  # by device
 _plans = {}  # by device and what _choices gives: by the problem's bytes
-_workspaces = {}  # by device and stream: memory that algorithms may use
-_working = threading.RLock()  # held while somebody uses some, which others may replace
+_retired = []  # plans that were too many: another thread may be carrying one out
+_keeping = threading.RLock()  # held while plans come and go
 
 
 class Plan:
     """How one kind of problem is solved: descriptors, layouts, algorithm. ``found`` is false where there is none."""
 
-    __slots__ = ("desc", "a", "b", "c", "result", "algo", "workspace", "bias", "lock", "found")
+    __slots__ = ("_keeps", "found", "workspace", "told")
 
     def __init__(self, handle, p, bias, compute: int, full_sums: bool):
         kind = _TYPES[p.dtype]
         scale = kind if p.dtype in _SCALED_IN_THEMSELVES else _TYPES[lib.TT_F32]
-        self.lock = threading.Lock()
-        self.bias = None
-        self.desc = _blas.made("cublasLtMatmulDescCreate", "cublasLtMatmulDescDestroy", "void *", compute, scale)
+        desc = _blas.made("cublasLtMatmulDescCreate", "cublasLtMatmulDescDestroy", "void *", compute, scale)
         for attribute, transposed in ((_TRANSA, p.trans & 2), (_TRANSB, p.trans & 1)):
-            _blas.set("cublasLtMatmulDescSetAttribute", self.desc, attribute, "int32_t", 1 if transposed else 0)
+            _blas.set("cublasLtMatmulDescSetAttribute", desc, attribute, "int32_t", 1 if transposed else 0)
         if p.bias:
-            _blas.set("cublasLtMatmulDescSetAttribute", self.desc, _EPILOGUE, "uint32_t", _EPILOGUE_BIAS)
-            self.point_at(bias)
+            _blas.set("cublasLtMatmulDescSetAttribute", desc, _EPILOGUE, "uint32_t", _EPILOGUE_BIAS)
+            address = int(ffi.cast("intptr_t", bias))  # any will do for the choice
+            _blas.set("cublasLtMatmulDescSetAttribute", desc, _BIAS_POINTER, "intptr_t", address)
         # Exchanged: the library's first operand is our b.
-        self.a = self._layout(kind, p.n, p.k, p.ldb, p.trans & 2, p.count, p.step_b)
-        self.b = self._layout(kind, p.k, p.m, p.lda, p.trans & 1, p.count, p.step_a)
-        self.c = self._layout(kind, p.n, p.m, p.n, False, p.count, p.m * p.n)
+        left = self._layout(kind, p.n, p.k, p.ldb, p.trans & 2, p.count, p.step_b)
+        right = self._layout(kind, p.k, p.m, p.lda, p.trans & 1, p.count, p.step_a)
+        made = self._layout(kind, p.n, p.m, p.n, False, p.count, p.m * p.n)
         preference = _blas.made("cublasLtMatmulPreferenceCreate", "cublasLtMatmulPreferenceDestroy", "void *")
         set_ = "cublasLtMatmulPreferenceSetAttribute"
         _blas.set(set_, preference, _MAX_WORKSPACE, "uint64_t", _WORKSPACE)
@@ -85,16 +85,20 @@ class Plan:
             _blas.set(set_, preference, _REDUCTIONS, "uint32_t", _NO_LOW_PRECISION_SUMS)
         for attribute, shift in ((_ALIGN_A, 4), (_ALIGN_B, 0), (_ALIGN_C, 8), (_ALIGN_D, 8)):
             _blas.set(set_, preference, attribute, "uint32_t", 1 << (p.align >> shift & 15))
-        self.result = _blas.ffi.new("cublasLtMatmulHeuristicResult_t *")
+        result = _blas.ffi.new("cublasLtMatmulHeuristicResult_t *")
         count = _blas.ffi.new("int *")
         status = _blas.lib.cublasLtMatmulAlgoGetHeuristic(
-            handle, self.desc, self.a, self.b, self.c, self.c, preference, 1, self.result, count
+            handle, desc, left, right, made, made, preference, 1, result, count
         )
-        self.found = status == 0 and count[0] > 0 and self.result.state == 0
+        self.found = status == 0 and count[0] > 0 and result.state == 0
         if not self.found and not p.bias:
-            raise _blas.error("cublasLtMatmulAlgoGetHeuristic", status or self.result.state)
-        self.algo = _blas.ffi.addressof(self.result, "algo")
-        self.workspace = self.result.workspaceSize
+            raise _blas.error("cublasLtMatmulAlgoGetHeuristic", status or result.state)
+        self.workspace = result.workspaceSize
+        functions = map(_blas.address, ("cublasLtMatmul", "cublasLtMatmulDescSetAttribute"))
+        parts = handle, desc, left, right, made, _blas.ffi.addressof(result, "algo")
+        pointers = [ffi.cast("void *", int(_blas.ffi.cast("intptr_t", part))) for part in parts]
+        self.told = ffi.new("tt_product_plan *", [*functions, *pointers, self.workspace])
+        self._keeps = desc, left, right, made, result
 
     @staticmethod
     def _layout(kind: int, rows: int, cols: int, ld: int, transposed: bool, count: int, step: int):
@@ -106,13 +110,6 @@ class Plan:
             _blas.set("cublasLtMatrixLayoutSetAttribute", layout, _BATCH_COUNT, "int32_t", count)
             _blas.set("cublasLtMatrixLayoutSetAttribute", layout, _BATCH_STEP, "int64_t", step)
         return layout
-
-    def point_at(self, bias) -> None:
-        """Makes the descriptor's bias the one at that address."""
-        address = int(ffi.cast("intptr_t", bias))
-        if address != self.bias:
-            _blas.set("cublasLtMatmulDescSetAttribute", self.desc, _BIAS_POINTER, "intptr_t", address)
-            self.bias = address
 
 
 def _choices(dtype: int) -> tuple[int, bool]:
@@ -126,42 +123,6 @@ def _choices(dtype: int) -> tuple[int, bool]:
         if dtype == lib.TT_F16
         else flags.allow_bf16_reduced_precision_reduction
     )
-
-
-def _workspace(device: int, stream: int, size: int) -> int:
-    """The address of as much memory for the algorithms on a stream, kept until one wants more."""
-    h = _workspaces.get((device, stream))
-    if h is None or h.numel < size:
-        before = lib.tt_device_set(device + 1)
-        try:
-            if h is not None:
-                lib.tt_free(_workspaces.pop((device, stream)))  # the stream's next work may have it
-            h = lib.tt_empty(lib.TT_U8, 1, (max(_LEAST_WORKSPACE, 1 << (size - 1).bit_length()),))
-        finally:
-            lib.tt_device_set(before)
-        if not h:
-            raise error("matmul")
-        _workspaces[device, stream] = h
-    return int(ffi.cast("intptr_t", h.data))
-
-
-def leave_workspace(stream: int) -> None:
-    """The next call on a stream takes other memory for its algorithms. A graph has its own: graphs that were recorded
-    on one stream may run at the same time on several."""
-    for key in [key for key in _workspaces if key[1] == stream]:
-        lib.tt_free(_workspaces.pop(key))
-
-
-def _run(handle, plan: Plan, alpha, a, b, beta, c, out, bias, device: int, stream: int) -> int:
-    """The library's status."""
-    size = plan.workspace
-    space = _workspace(device, stream, size) if size else 0
-    operands = alpha, b, plan.a, a, plan.b, beta, c, plan.c, out, plan.c
-    if plan.bias is None:
-        return _blas.lib.cublasLtMatmul(handle, plan.desc, *operands, plan.algo, space, size, stream)
-    with plan.lock:  # the descriptor holds the bias's address
-        plan.point_at(bias)
-        return _blas.lib.cublasLtMatmul(handle, plan.desc, *operands, plan.algo, space, size, stream)
 
 
 def _handle(device: int):
@@ -192,9 +153,10 @@ def prepare(device: int) -> None:
     threading.Thread(target=guess, name="tinytorch: cuBLAS").start()
 
 
-def multiply(device: int, problem, a, b, c, out, bias, alpha, beta, stream: int) -> int:
+def multiply(device: int, problem, a, b, c, out, bias, alpha, beta, stream: int, keep: bool = False) -> int:
     """out = alpha a b + beta c + bias, as tt_gemm in kernels/api/cuda.h describes it, on the device whose context
-    is current. 1: the library has no algorithm with a bias for this, and nothing was done."""
+    is current. 1: the library has no algorithm with a bias for this, and nothing was done. ``keep``: in this thread C
+    does the next one itself."""
     choices = _choices(problem.dtype)
     try:
         handle, plans = _handles[device], _plans[device, choices]
@@ -203,20 +165,32 @@ def multiply(device: int, problem, a, b, c, out, bias, alpha, beta, stream: int)
     key = ffi.buffer(problem, _KEY_BYTES)[:]
     plan = plans.get(key)
     if plan is None:
-        if len(plans) >= _PLANS:
-            plans.clear()
-        plan = plans[key] = Plan(handle, problem, bias, *choices)
+        plan = _kept(plans, key, Plan(handle, problem, bias, *choices))
     if not plan.found:
         return 1
-    work = handle, plan, alpha, a, b, beta, c, out, bias, device, stream
-    if plan.workspace:
-        with _working:
-            status = _run(*work)
-    else:
-        status = _run(*work)
+    stream = ffi.cast("void *", stream)
+    space = memory(device, plan.workspace, "matmul") if plan.workspace else None
+    try:
+        at = space.data if space else ffi.NULL
+        status = lib.tt_cublas_multiply(plan.told, alpha, a, b, beta, c, out, bias, at, stream)
+    finally:
+        if space:
+            lib.tt_free(space)
     if status:
         raise _blas.error("cublasLtMatmul", status)
+    if keep and choices == _choices(problem.dtype):  # or else another thread has changed the flags
+        lib.tt_cuda_keep_plan(device, problem, _KEY_BYTES, plan.told, stream)
     return 0
+
+
+def _kept(plans: dict, key: bytes, plan: Plan) -> Plan:
+    """The problem's plan from now on: that of the thread that was first, since C may have been told of it."""
+    with _keeping:
+        if len(plans) >= _PLANS and key not in plans:
+            lib.tt_cuda_forget_plans()
+            _retired[:] = plans.values()
+            plans.clear()
+        return plans.setdefault(key, plan)
 
 
 def version() -> str:

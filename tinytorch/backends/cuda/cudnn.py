@@ -10,10 +10,11 @@ import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from ..cpu import OutOfMemoryError, error, ffi, lib
+from ..cpu import OutOfMemoryError, ffi, lib
 from . import cublas, libcuda
 from .binding import Library
 from .libcuda import check
+from .scratch import memory
 
 DECLARATIONS = """
     size_t cudnnGetVersion(void);
@@ -153,25 +154,33 @@ def tensor(
     return Descriptor(TENSOR, attributes)
 
 
-class Handle:
-    """The library's state for a device whose context was current; one call at a time."""
+def _pointer(x):
+    """For C."""
+    return ffi.cast("void *", int(_dnn.ffi.cast("intptr_t", x)))
 
-    __slots__ = ("pointer", "device", "lock", "stream", "plans")
+
+class Handle:
+    """The library's state for a device whose context was current."""
+
+    __slots__ = ("pointer", "device", "told", "plans")
 
     def __init__(self, device: int):
         cublas.prepare(device)  # who needs the one will need the other, too
         self.pointer = _dnn.made("cudnnCreate", None, "void *")  # for as long as the process runs
         names = "CreateDescriptor", "SetAttribute", "Finalize", "Execute", "DestroyDescriptor"
-        lib.tt_cudnn_functions(*(_dnn.address(f"cudnnBackend{name}") for name in names))
-        self.device, self.lock, self.stream = device, threading.Lock(), 0
+        functions = [_dnn.address(name) for name in (*(f"cudnnBackend{name}" for name in names), "cudnnSetStream")]
+        self.told = ffi.new("tt_cudnn *", [*functions, _pointer(self.pointer), ffi.NULL])
+        self.device = device
         self.plans: dict = {}  # by problem
 
 
 _handles: dict[int, Handle] = {}
-_opening = threading.Lock()
+_opening = threading.RLock()
+_keeping = threading.RLock()  # held while plans come and go
 
 
-# A graph that was recorded runs a plan's kernels, which go with the plan: once there are graphs, plans stay.
+# A graph that was recorded runs a plan's kernels, which go with the plan: once there are graphs, plans stay. Others
+# stay for a while: another thread may be executing one.
 _graphs: list[bool] = []
 _retired: list = []
 
@@ -193,7 +202,7 @@ def handle_of(device: int) -> Handle:
 class Plan:
     """How a graph is computed: an engine with its choices."""
 
-    __slots__ = ("_descriptor", "_handle", "workspace", "notes", "engine")
+    __slots__ = ("_descriptor", "_handle", "told", "workspace", "notes", "engine")
 
     def __init__(self, handle: Handle, config: Descriptor, notes: frozenset[int] = frozenset(), engine: int = -1):
         self._handle, self.notes, self.engine = handle, notes, engine
@@ -201,37 +210,19 @@ class Plan:
             EXECUTION_PLAN, [(400, HANDLE, handle.pointer), (401, BACKEND_DESCRIPTOR, config)]
         )
         self.workspace = self._descriptor.get(402, INT64)[0]
+        self.told = ffi.new("tt_graph_plan *", [handle.told, _pointer(self._descriptor.pointer), self.workspace])
 
     def execute(self, addresses: dict[int, int], stream: int) -> None:
         """Tells the stream to compute the graph of the tensors at these addresses, by their uids."""
-        handle = self._handle
-        space = memory(handle.device, self.workspace) if self.workspace else None
+        space = memory(self._handle.device, self.workspace, "cuDNN") if self.workspace else None
         try:
-            at = int(ffi.cast("intptr_t", space.data)) if space else 0
-            uids, values = list(addresses), list(addresses.values())
-            with handle.lock:
-                if handle.stream != stream:
-                    _dnn.call("cudnnSetStream", handle.pointer, stream)
-                    handle.stream = stream
-                plan = handle.pointer, self._descriptor.pointer
-                status = lib.tt_cudnn_execute(*plan, len(uids), uids, values, at)
+            uids, values, at = list(addresses), list(addresses.values()), space.data if space else ffi.NULL
+            status = lib.tt_cudnn_execute(self.told, len(uids), uids, values, at, ffi.cast("void *", stream))
             if status:
                 raise _dnn.error("cudnnBackendExecute", status)
         finally:
             if space:
                 lib.tt_free(space)  # the stream's next work may have it
-
-
-def memory(device: int, size: int):
-    """Memory of the current stream's for a call, to be freed by tt_free."""
-    before = lib.tt_device_set(device + 1)
-    try:
-        h = lib.tt_empty(lib.TT_U8, 1, (size,))
-    finally:
-        lib.tt_device_set(before)
-    if not h:
-        raise error("cuDNN")
-    return h
 
 
 def plans(
@@ -311,12 +302,19 @@ def kept_plan(handle: Handle, key, make: Callable[[], object]):
 
 
 def keep_plan(handle: Handle, key, plan):
-    """From now on this one is the problem's."""
-    if len(handle.plans) >= _PLANS:
-        if _graphs:
+    """From now on this one is the problem's. C forgets the one before it, of which it may have been told."""
+    with _keeping:
+        before, full = handle.plans.get(key), len(handle.plans) >= _PLANS
+        if full or before is not None:
+            lib.tt_cuda_forget_plans()
+        if full:
+            if not _graphs:
+                _retired.clear()
             _retired.extend(handle.plans.values())
-        handle.plans.clear()
-    handle.plans[key] = plan
+            handle.plans.clear()
+        elif before is not None:
+            _retired.append(before)
+        handle.plans[key] = plan
     return plan
 
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 import threading
 import weakref
 
-from ..cpu import error, ffi, lib
+from ..cpu import ffi, lib
 from .binding import Library
+from .scratch import memory
 
 DECLARATIONS = """
     int cufftCreate(int *plan);
@@ -80,7 +81,7 @@ class Plan:
 
     def execute(self, device: int, p, a, out, stream: int) -> None:
         """Tells the stream to do it."""
-        work = _work(device, self.work_size) if self.work_size else None
+        work = memory(device, self.work_size, "fft") if self.work_size else None
         try:
             with self.lock:
                 _fft.call("cufftSetStream", self.number, stream)
@@ -93,18 +94,6 @@ class Plan:
                 lib.tt_free(work)  # the stream's next work may have it
         if status:
             raise _fft.error(self.name, status)
-
-
-def _work(device: int, size: int):
-    """Memory of the current stream's for a call."""
-    before = lib.tt_device_set(device + 1)
-    try:
-        h = lib.tt_empty(lib.TT_U8, 1, (size,))
-    finally:
-        lib.tt_device_set(before)
-    if not h:
-        raise error("fft")
-    return h
 
 
 def transform(device: int, problem, a, out, stream: int) -> int:

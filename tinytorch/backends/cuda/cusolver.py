@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import threading
 
-from ..cpu import error, ffi, lib
+from ..cpu import ffi, lib
 from .binding import Library
+from .scratch import address, memory
 
 # {x}: the letter of the dtype; {o}: "or" of real numbers, "un" of complex ones; {s}: "sy" or "he".
 _TYPED = """
@@ -118,16 +119,10 @@ class _Work:
     """Memory of the current stream's for a call."""
 
     def __init__(self, device: int, nbytes: int):
-        before = lib.tt_device_set(device + 1)
-        try:
-            self._h = lib.tt_empty(lib.TT_U8, 1, (max(nbytes, 16),))
-        finally:
-            lib.tt_device_set(before)
-        if not self._h:
-            raise error("linalg")
+        self._h = memory(device, max(nbytes, 16), "linalg")
 
     def __enter__(self) -> int:
-        return int(ffi.cast("intptr_t", self._h.data))
+        return address(self._h)
 
     def __exit__(self, *_):
         lib.tt_free(self._h)  # the stream's next work may have it

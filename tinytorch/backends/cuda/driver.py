@@ -26,6 +26,13 @@ def _forever(made):
     return made
 
 
+def _open_libraries() -> None:
+    """Those that training needs first, while the device is opened, which takes longer."""
+    for library in (cublas, cudnn):
+        with contextlib.suppress(OSError):  # who needs it is told
+            library.version()
+
+
 class LaunchError(RuntimeError):
     """A kernel that the driver did not launch."""
 
@@ -77,7 +84,7 @@ class PyCuda:
         self.cuda = cuda
         self.library = libcuda.library()
         self.failures = (cuda.Error, LaunchError)  # what becomes a RuntimeError
-        lib.tt_cuda_launcher(libcuda.address("cuLaunchKernel"))
+        lib.tt_cuda_launcher(libcuda.address("cuLaunchKernel"), libcuda.address("cuCtxGetCurrent"))
         self._contexts = {}  # by device: PyCUDA's object and the driver's handle of the primary context
         self._lock = threading.Lock()
         self._thread = _Thread()
@@ -117,13 +124,14 @@ class PyCuda:
                 )
             with self._lock:
                 if device not in self._contexts:
+                    ahead.expect(self.arch(device))
+                    threading.Thread(target=_open_libraries, name="tinytorch: libraries", daemon=True).start()
+                    # Takes up to seconds, in which PyCUDA's function would let no other thread run.
+                    handle = libcuda.made(self.library.cuDevicePrimaryCtxRetain, "opening the device", device)
                     context = _forever(self.cuda.Device(device).retain_primary_context())
-                    context.push()
-                    try:
-                        handle = libcuda.made(self.library.cuCtxGetCurrent, "opening the device")
-                    finally:
-                        self.cuda.Context.pop()
                     self._contexts[device] = context, handle
+                    if self.count > 1:
+                        lib.tt_cuda_context(device, handle)
             found = self._contexts[device]
         return found
 
@@ -253,7 +261,7 @@ class PyCuda:
 
     def multiply(self, device: int, problem, a, b, c, out, bias, alpha, beta, stream) -> int:
         """A product of matrices: see tt_gemm in kernels/api/cuda.h. 1: not with a bias."""
-        return cublas.multiply(device, problem, a, b, c, out, bias, alpha, beta, self.handle(stream))
+        return cublas.multiply(device, problem, a, b, c, out, bias, alpha, beta, self.handle(stream), keep=True)
 
     def transform(self, device: int, problem, a, out, stream) -> int:
         """A Fourier transform: see tt_transform in kernels/api/cuda.h."""
@@ -265,7 +273,7 @@ class PyCuda:
 
     def convolve(self, device: int, problem, input, weight, result, stream) -> int:
         """A convolution: see tt_convolution in kernels/api/cuda.h. 1: there is no plan for it."""
-        return convolution.convolve(device, problem, input, weight, result, self.handle(stream))
+        return convolution.convolve(device, problem, input, weight, result, self.handle(stream), keep=True)
 
     def attend(self, device: int, problem, tensors, stream) -> int:
         """Attention: see tt_attend in kernels/api/cuda.h. 1: there is no plan for it."""
@@ -325,13 +333,11 @@ class PyCuda:
     def begin_capture(self, stream) -> None:
         """What the stream is told from now on is recorded, not done. The thread may go on allocating memory."""
         check(self.library.cuStreamBeginCapture_v2(self._pointer(stream), libcuda.RELAXED), "starting a graph")
-        cublas.leave_workspace(self.handle(stream))
         cudnn.expect_graphs()
 
     def end_capture(self, stream):
         """The graph of what was recorded, ready to be run."""
         graph = ffi.new("void **")
-        cublas.leave_workspace(self.handle(stream))
         check(self.library.cuStreamEndCapture(self._pointer(stream), graph), "recording a graph")
         try:
             return libcuda.made(self.library.cuGraphInstantiateWithFlags, "building a graph", graph[0], 0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..cpu import lib
+
 
 class MatmulFlags:
     """How products of matrices may be computed. Follows ``torch.backends.cuda.matmul``."""
@@ -17,6 +19,8 @@ class MatmulFlags:
         if name in self.__slots__ and not isinstance(value, bool):
             raise TypeError(f"backends.cuda.matmul.{name} must be a bool, not {type(value).__name__}")
         object.__setattr__(self, name, value)
+        bit = 1 << self.__slots__.index(name)
+        lib.tt_cuda_precision = lib.tt_cuda_precision & ~bit | bit * value
 
 
 matmul = MatmulFlags()

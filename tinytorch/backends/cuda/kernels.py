@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+from collections.abc import Callable
 
 from ... import cache
 from . import nvrtc
@@ -39,16 +40,18 @@ def on_disk(key: str) -> bytes | None:
     return kept().read(key, cache.CUDA)
 
 
-def cubin(source: str, name: str, arch: str) -> bytes:
-    """Machine code for the architecture, from the disk or from NVRTC; ``source`` may include what is in kernels/.
-    Threads may compile at once. RuntimeError when it does not compile, OSError without NVRTC."""
+def cubin(source: str, name: str, arch: str, compile_cubin: Callable[..., bytes] | None = None) -> bytes:
+    """Machine code for the architecture, from the disk or from NVRTC, which ``compile_cubin`` asks; ``source`` may
+    include what is in kernels/. Threads may compile at once. RuntimeError when it does not compile, OSError without
+    NVRTC."""
 
     def compile_file(text: str, library: str) -> None:
-        made = nvrtc.compile_cubin(source, name, arch, kernels_folder())
+        made = compile_cubin(source, name, arch, kernels_folder())
         with open(library, "wb") as file:
             file.write(made)
         fresh.append(made)
 
+    compile_cubin = compile_cubin or nvrtc.compile_cubin
     fresh: list[bytes] = []
     key = key_of(source, arch)
     found = on_disk(key)
@@ -58,6 +61,6 @@ def cubin(source: str, name: str, arch: str) -> bytes:
         except nvrtc.CompileError:
             raise
         except cache.CompileError:  # there is no place for files
-            fresh.append(nvrtc.compile_cubin(source, name, arch, kernels_folder()))
+            fresh.append(compile_cubin(source, name, arch, kernels_folder()))
         found = fresh[-1] if fresh else on_disk(key)
-    return found if found is not None else nvrtc.compile_cubin(source, name, arch, kernels_folder())
+    return found if found is not None else compile_cubin(source, name, arch, kernels_folder())

@@ -11,6 +11,7 @@ _DECLARATIONS = """
     int cuGetErrorName(int, const char **);
     int cuGetErrorString(int, const char **);
 
+    int cuDevicePrimaryCtxRetain(void **, int device);
     int cuCtxGetCurrent(void **);
     int cuCtxSetCurrent(void *);
     int cuCtxSynchronize(void);

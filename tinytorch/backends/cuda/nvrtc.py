@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import functools
+import json
+import os
+import subprocess
+import sys
 
 from ... import cache
 from .binding import Library
+from .libraries import candidates
 
 _DECLARATIONS = """
     typedef struct _nvrtcProgram *nvrtcProgram;
@@ -53,13 +58,17 @@ def version() -> str:
     return f"{major[0]}.{minor[0]}"
 
 
+def _options(arch: str, include: str) -> list[str]:
+    return [*OPTIONS, f"--gpu-architecture={arch}", f"-I{include}"]
+
+
 def compile_cubin(source: str, name: str, arch: str, include: str) -> bytes:
     """``source`` for the GPU architecture ``arch`` ("sm_90"); ``#include`` looks in the folder ``include``."""
     ffi = _nvrtc.ffi
     program = ffi.new("nvrtcProgram *")
     _nvrtc.call("nvrtcCreateProgram", program, source.encode(), name.encode(), 0, ffi.NULL, ffi.NULL)
     try:
-        texts = [ffi.new("char[]", o.encode()) for o in (*OPTIONS, f"--gpu-architecture={arch}", f"-I{include}")]
+        texts = [ffi.new("char[]", option.encode()) for option in _options(arch, include)]
         status = _nvrtc.lib.nvrtcCompileProgram(program[0], len(texts), ffi.new("char *[]", texts))
         if status:
             raise CompileError(f"the kernel {name} did not compile for {arch}:\n" + _log(program[0]))
@@ -78,3 +87,49 @@ def _log(program) -> str:
     text = _nvrtc.ffi.new("char[]", max(size[0], 1))
     _nvrtc.lib.nvrtcGetProgramLog(program, text)
     return _nvrtc.ffi.string(text).decode(errors="replace")
+
+
+class Process:
+    """A process that compiles (nvrtc_process.py): threads that call the library wait for one another a third of the
+    time. It is started for the first kernel."""
+
+    def __init__(self):
+        self._process: subprocess.Popen | None = None
+
+    def compile_cubin(self, source: str, name: str, arch: str, include: str) -> bytes:
+        """As the function of that name, whose error has the library's log. CompileError, too, where no process can be
+        started, or it has ended: an OSError means to the cache that files cannot be written."""
+        request = json.dumps([source, name, _options(arch, include)])
+        try:
+            if self._process is None:
+                self._process = self._start()
+            self._process.stdin.write(request.encode() + b"\n")
+            self._process.stdin.flush()
+            size = int(self._process.stdout.readline() or 0)
+            code = self._process.stdout.read(size)
+        except OSError as exc:
+            raise CompileError(f"the kernel {name} did not compile for {arch}: {exc}") from None
+        if not code or len(code) < size:
+            raise CompileError(f"the kernel {name} did not compile for {arch}")
+        return code
+
+    @staticmethod
+    def _start() -> subprocess.Popen:
+        if not os.path.basename(sys.executable or "").startswith("python"):
+            raise OSError("no Python to be started: another program has it inside")
+        program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "nvrtc_process.py")
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        command = [sys.executable, "-I", "-S", program, *candidates("nvrtc")]
+        return subprocess.Popen(command, start_new_session=True, **pipes)  # Ctrl-C is for others
+
+    def kill(self) -> None:
+        """Whoever waits for it gets an error."""
+        if self._process is not None:
+            self._process.kill()
+
+    def close(self) -> None:
+        """Ends it."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None

@@ -320,7 +320,7 @@ def tt_cuda_launch(number, index, stream, key, x, y, threads, shared, args, nbyt
     kept = index, launch, (x, y, 1), (threads, 1, 1), ffi.buffer(args, nbytes), shared, device.streams[stream]
     if number >= 0:
         _kept[number] = kept
-        if not _several and isinstance(launch, Kernel):
+        if isinstance(launch, Kernel):
             _keep_handles(number, launch, kept[-1])
     launch(*kept[2:])
     if _launch_blocking and (index, stream) not in _captures:

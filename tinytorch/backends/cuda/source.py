@@ -55,8 +55,7 @@ def source_of(key: int) -> str:
     operator = ffi.string(lib.tt_operator_name(key & 255, op)).decode()
     macros = {"TT_OP": op, "TT_VARIANT": variant, **{f"TT_D{k}": SUFFIXES[d] for k, d in enumerate(dtypes)}}
     if operator:
-        rounded = operator == "gelu" and dtypes[1] in (lib.TT_F16, lib.TT_BF16)  # rounded.cuh
-        macros["TT_NAME"] = f"rounded_{operator}" if rounded else quick(operator, SUFFIXES[dtypes[0]])
+        macros["TT_NAME"] = quick(operator, SUFFIXES[dtypes[0]])
     if family == "elementwise":
         macros["TT_ARITY"] = ELEMENTWISE[op].arity
         macros.update({f"TT_K{k}": SUFFIXES[lib.tt_compute_of(op, k, dtypes[0])] for k in range(4)})
@@ -65,6 +64,9 @@ def source_of(key: int) -> str:
     head = "".join(f"#define {name} {value}\n" for name, value in macros.items())
     if family == "elementwise" and ELEMENTWISE[op].special:
         head += '#include "cuda/device/prelude.cuh"\n#include "scalar/special.h"\n'
-    if macros.get("TT_NAME", "").startswith("rounded_"):
+    if macros.get("TT_NAME") == "quick_lgamma":
+        head += "#define TT_TOGETHER tt_lgamma_together\n"
+    if family == "elementwise" and operator == "gelu" and dtypes[1] in (lib.TT_F16, lib.TT_BF16):
         head += '#include "cuda/device/prelude.cuh"\n#include "cuda/device/rounded.cuh"\n'
+        head += "#define TT_BOUNDS tt_bounds_of_gelu\n"
     return head + f'#include "cuda/device/{family}.cuh"\n'

@@ -13,13 +13,7 @@ from ...ops.create import tensor
 from ...ops.join import stack
 from ...tensor import Tensor, attempted
 
-__all__ = [
-    "clip_grad_norm",
-    "clip_grad_norm_",
-    "clip_grad_value_",
-    "clip_grads_with_norm_",
-    "get_total_norm",
-]
+__all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
 
 NULL = ffi.NULL
 _REDUCERS = {p: lib.tt_reduce_code(b"norm_%g" % p) for p in (1.0, 2.0, math.inf, -math.inf)}

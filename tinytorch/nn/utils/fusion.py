@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 
+from ...ops.pointwise import rsqrt
 from ...tensor import Tensor
 from ..parameter import Parameter
 
@@ -13,8 +14,11 @@ __all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "
 
 def _fused(weight, bias, mean, variance, eps, scale, shift, channel: int) -> tuple[Parameter, Parameter]:
     """The parameters of the one layer; ``channel`` is the weight's dimension of the results' channels."""
+    for t in (weight, bias, mean, variance, scale, shift):
+        if t is not None and not isinstance(t, Tensor):
+            raise TypeError(f"fuse: expected weights and statistics to be Tensors, got {type(t).__name__}")
     bias_dtype, wanted = (weight.dtype, False) if bias is None else (bias.dtype, bias.requires_grad)
-    factor = (variance + eps).rsqrt()
+    factor = rsqrt(variance + eps)
     if scale is not None:
         factor = factor * scale
     shape = [-1 if d == channel else 1 for d in range(weight.ndim)]

@@ -36,7 +36,7 @@ def _check_out(op: str, result: Tensor, out: Tensor, same_dtype: bool) -> None:
     if same_dtype and out.dtype is not result.dtype:
         raise RuntimeError(f"{op}(): Expected out tensor to have dtype {result.dtype!r}, but got {out.dtype!r} instead")
     if not castable(result, out):
-        raise RuntimeError(
+        raise (NotImplementedError if op == "nansum" else RuntimeError)(  # whose kernel is that of the dtype of out
             f"{op}: result type {result.dtype.name} can't be cast to the desired output type {out.dtype.name}"
         )
 
@@ -97,25 +97,27 @@ def scalar_kind(x) -> int:
     return kind
 
 
-# Integers from here up are those of uint64 alone, whose bits C is given.
-_HALF = 1 << 63
+_HALF = 1 << 63  # integers from here up are those of uint64 alone
 
 
 def number(x) -> Tensor:
     """A Python number as an operand: 0-d, and weak in promotion."""
-    kind = scalar_kind(x)
-    if kind == lib.TT_KIND_INT and not -_HALF <= int(x) < _HALF:
-        raise RuntimeError(f"value cannot be converted to type int64_t without overflow: {x}")
-    return owned.tt_scalar(*number_parts(kind, x))
+    return owned.tt_scalar(*number_parts(scalar_kind(x), x))
 
 
 def number_parts(kind: int, x) -> tuple[int, float, int]:
-    """A number of that category as the C side takes it: kernels/api/core.h."""
+    """A number of that category as the C side takes it: kernels/api/core.h. OverflowError for an integer that neither
+    int64 nor uint64 has."""
     if kind == lib.TT_KIND_FLOAT:
         return kind, float(x), 0
     if kind == lib.TT_KIND_COMPLEX:
         return kind, float(x.real), int.from_bytes(_PART.pack(x.imag), sys.byteorder, signed=True)
-    return kind, 0.0, (int(x) + _HALF) % (2 * _HALF) - _HALF
+    integer = int(x)
+    if -_HALF <= integer < _HALF:
+        return kind, 0.0, integer
+    if not _HALF <= integer < 2 * _HALF:
+        raise OverflowError(f"int too big to convert: {x} is neither an int64 nor a uint64")
+    return kind, 1.0, integer - 2 * _HALF
 
 
 def broadcast_shape(op: str, handles: list) -> tuple:

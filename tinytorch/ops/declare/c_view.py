@@ -72,12 +72,7 @@ def c_view(call, kernel, *, params: str, arguments: str, saves: str = SHAPE, nod
             passed = [names[0], f"tuple({names[1]})", *[f"{n}={n}" for n in names[2:]]]
             prepare = f"sizes = {names[1]}"
         source = _SOURCE.format(
-            params=params,
-            passed=", ".join(passed),
-            prepare=prepare,
-            arguments=arguments,
-            saves=saves,
-            node=node,
+            params=params, passed=", ".join(passed), prepare=prepare, arguments=arguments, saves=saves, node=node
         )
         source += BLOCK.format(edges="(edge,)", saves=saves, versions="()", node=node)
         (apply,) = build(

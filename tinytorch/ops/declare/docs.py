@@ -4,11 +4,12 @@ Returns, Raises and Example, is written here from its record.
     softmax.__doc__ = documented(softmax, op, "softmax")
 
 A docstring may have any of the sections itself. Under "Args:" it describes what PARAMETERS does not, or describes
-otherwise.
+otherwise. "Otherwise like ``softmax``." takes what it lacks from a function before it in the same module.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
 
 from ...scalar import OPERATORS
@@ -51,6 +52,7 @@ _DOMAINS = {
 _REFUSED = {"NUM": "a bool", "INT": "of a floating dtype", "REAL": "of an integer dtype", "INTS": "no integer tensor"}
 _SECTION = re.compile(r"\n    (Args|Returns|Raises|Example):(?=\n)")
 _ENTRY = re.compile(r"\n        (\w+): ")
+_LIKE = re.compile(r"\s+Otherwise\s+like\s+``(\w+)``\.")
 
 
 def documented(fn, op, name: str) -> str | None:
@@ -58,8 +60,7 @@ def documented(fn, op, name: str) -> str | None:
     text = fn.__doc__
     if not text or name.endswith("_"):
         return text
-    head, *parts = _SECTION.split(text.rstrip())
-    sections = dict(zip(parts[::2], parts[1::2]))
+    head, sections = _sections(fn)
     scalar = OPERATORS.get(op.name) if op.kind == "elementwise" and "." not in name else None
     args = _args(fn, sections.get("Args", ""))
     if args:
@@ -80,6 +81,20 @@ def documented(fn, op, name: str) -> str | None:
         if title in sections
     ]
     return head.rstrip() + "\n\n" + "\n".join(written) + "    "
+
+
+def _sections(fn) -> tuple[str, dict[str, str]]:
+    """What stands before the sections of a docstring, and these, with those of a function that it is like."""
+    head, *parts = _SECTION.split(fn.__doc__.rstrip())
+    sections = dict(zip(parts[::2], parts[1::2]))
+    like = _LIKE.search(head)
+    if like:
+        head = head[: like.start()] + head[like.end() :]
+        _, others = _sections(inspect.unwrap(fn).__globals__[like[1]])
+        others.pop("Example", None)
+        args = others.get("Args", "").rstrip() + sections.get("Args", "")  # of two entries the last counts
+        sections = others | sections | ({"Args": args} if args else {})
+    return head, sections
 
 
 def _args(fn, own: str) -> str:

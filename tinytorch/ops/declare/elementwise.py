@@ -28,6 +28,7 @@ from .publish import attach, publish, record_of
 from .templates import build, judged, recording
 
 _NO_TENSOR = ffi.NULL
+_HALF = 1 << 63  # the first integer that int64 does not hold
 _CALLS = (attempted.tt_unary, attempted.tt_binary, attempted.tt_ternary)
 
 
@@ -130,6 +131,8 @@ class Elementwise(Op):
                 status = lib.tt_in_place(self.code, out._h, other._h, 0.0, self.writer)
             elif type(other) is float:
                 status = lib.tt_in_place(self.code, out._h, _NO_TENSOR, other, self.writer)
+            elif type(other) is int and -_HALF <= other < _HALF:
+                status = lib.tt_in_place_int(self.code, out._h, other, self.writer)
             else:
                 return self.into(out, (out, other), name)
         except AttributeError:  # of no tensor
@@ -387,13 +390,7 @@ def mul_vjp(g, a, b):
 
 
 def ternary(
-    name: str,
-    *formulas,
-    params,
-    title=None,
-    doc: str,
-    kernel: str | None = None,
-    tensors: tuple[str | None, ...] = (),
+    name: str, *formulas, params, title=None, doc: str, kernel: str | None = None, tensors: tuple[str | None, ...] = ()
 ):
     """Declares an elementwise operator of three inputs, named in formulas as in ``params``; publishes nothing.
     ``kernel``: the name of its scalar function, where that is another. ``tensors``: the arguments that must be

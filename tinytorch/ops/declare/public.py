@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import inspect
 
-from ...autograd.formulas import code_of
+from ...generated_code import code_of
 from .refusals import refuse
 
 _NUMPY_NAMES = {"dim": "axis", "keepdim": "keepdims"}

@@ -3,6 +3,7 @@
 @function                            # tinytorch.<name>
 @method                              # Tensor.<name>
 @both                                # function and method alike
+@both(apart=True)                    # ... that refuse arguments each in its own way
 @function(namespace="linalg")        # tinytorch.linalg.<name>
 @composite                           # function (with out), method and in-place method, made of other operators
 alias("abs", "absolute")             # further names: tinytorch.absolute and Tensor.absolute,
@@ -104,9 +105,11 @@ def method(fn=None, **fields):
     return fn
 
 
-def both(fn=None, **fields):
-    """A function and a method alike."""
-    return functools.partial(both, **fields) if fn is None else publish(fn, method=True, **fields)
+def both(fn=None, *, apart: bool = False, **fields):
+    """A function and a method alike; ``apart``: whose arguments are judged each by its own name (refusals.py)."""
+    if fn is None:
+        return functools.partial(both, apart=apart, **fields)
+    return publish(fn, method=fn if apart else True, **fields)
 
 
 def alias(name: str, *others: str, namespace: str = "") -> None:

@@ -21,6 +21,7 @@ import inspect
 import itertools
 import operator
 import re
+from numbers import Integral
 from types import CodeType, FunctionType
 
 from ... import return_types
@@ -29,13 +30,14 @@ from ...backends.cpu import lib
 from ...devices import device
 from ...dtypes import dtype
 from ...generator import Generator
-from ...layouts import layout, memory_format, strided
+from ...layouts import layout, memory_format
 from ...tensor import Tensor
 from .kinds import FORMS, keys_of, kind_of
 from .op import NAMESPACES
 
 #: NumPy's errors for arrays.
-NUMPYS = re.compile("truth value of an|invalid literal|could not be broadcast together|could not convert")
+AN_ARRAY = re.compile("truth value of an|could not be broadcast together")
+NUMPYS = re.compile(f"{AN_ARRAY.pattern}|invalid literal|could not convert")
 _published: dict[int, tuple[CodeType, FunctionType]] = {}  # by id of the code, which is kept alive
 
 
@@ -65,6 +67,8 @@ def refuse(exc: Exception) -> None:
         raise IndexError(f"{name}(): Dimension out of range, got {given['dim']}") from None
     if text is None and isinstance(exc, AttributeError):
         text = asked(exc, given)
+    if text is None and isinstance(exc, ValueError) and AN_ARRAY.search(str(exc)):
+        text = f"an argument must not be an array: {exc}"
     if text is not None:
         raise TypeError(f"{name}(): {text}") from None
     written = next(iter(given.values()), None)
@@ -99,14 +103,26 @@ def values_first(fn: FunctionType, exc: Exception) -> bool:
     return in_python(fn) and isinstance(exc, ValueError) and not NUMPYS.search(str(exc))
 
 
+#: Functions of nn.functional that PyTorch has in C++, whose parser sees every argument first.
+IN_CPP = frozenset(
+    """
+    avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d bilinear celu_ channel_shuffle conv1d conv2d conv3d
+    conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity elu_ gelu hardshrink hardtanh_ leaky_relu_
+    linear logsigmoid one_hot pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu relu_ rrelu_
+    scaled_dot_product_attention selu_ softplus softshrink threshold_
+    """.split()  # noqa: SIM905 (a list of words)
+)
+
+
 def in_python(fn: FunctionType) -> bool:
     """Is it a function that PyTorch has in Python?"""
     return of_functional(fn) or fn.op.namespace == "signal.windows"
 
 
 def of_functional(fn: FunctionType) -> bool:
-    """Is it a function of nn.functional, which PyTorch has in Python?"""
-    return NAMESPACES.get("nn.functional", {}).get(fn.__name__) is fn
+    """Is it a function of nn.functional that PyTorch has in Python?"""
+    name = fn.__name__
+    return NAMESPACES.get("nn.functional", {}).get(name) is fn and name not in IN_CPP
 
 
 def arguments(fn: FunctionType, code: CodeType, found: dict) -> dict | None:
@@ -123,7 +139,12 @@ def arguments(fn: FunctionType, code: CodeType, found: dict) -> dict | None:
         given = signature.bind(*positional, **only).arguments
     except TypeError:
         return None
-    return {name: a for name, a in given.items() if a is not signature.parameters[name].default}
+    left_out = inspect.Parameter.empty  # the default where None is no argument
+    given = {name: a for name, a in given.items() if a is not signature.parameters[name].default and a is not left_out}
+    for alias, name in (("axis", "dim"), ("keepdims", "keepdim")):  # which has been given its alias's value
+        if alias in given:
+            given.pop(name, None)
+    return given
 
 
 def judged(fn: FunctionType, given: dict) -> str | None:
@@ -209,9 +230,16 @@ _ASKED = {
     "unflatten.sizes": "Sequence[_int]",
     "stft.center": None,
     "view_copy.size": "Sequence[_int] | _dtype",
-    "tensor_split.indices_or_sections": "int | Sequence[_int] | Tensor",
+    "tensor_split.indices_or_sections": "_int | Sequence[_int] | Tensor",
     "margin_ranking_loss.margin": None,
     "nuclear_norm.dim": None,
+    "nn.functional.normalize.dim": "_int | Sequence[_int]",
+    "linalg.vecdot.dim": "int",
+    "signal.windows.exponential.center": None,
+    "stft.align_to_window": None,
+    "embedding_bag.padding_idx": "int | None",
+    "gradient.dim": "int | Sequence[_int] | None",
+    "linear_cross_entropy.linear_bias": None,
     "narrow_copy.start": "_int",
     "cov.correction": "int",
     "squeeze_copy.dim": "int | Sequence[_int]",
@@ -225,7 +253,7 @@ _ASKED = {
         """.split(),  # noqa: SIM905 (a list of words)
         "int",
     ),
-    **dict.fromkeys(("stft.hop_length", "stft.win_length", "istft.hop_length", "istft.length"), "int | None"),
+    **{f"{fn}.{name}": "int | None" for fn in ("stft", "istft") for name in ("hop_length", "win_length", "length")},
     "scaled_dot_product_attention.is_causal": "_bool",
     "scaled_dot_product_attention.enable_gqa": "_bool",
     "quantile.dim": "int | None",
@@ -247,13 +275,14 @@ _ASKED = {
 def asked_of(p: inspect.Parameter, keys: list[str], functional: bool) -> str | None:
     """The type that an argument must have; None where any will do. nn.functional is written in Python: any object is a
     flag there, and what is no reduction, ValueError."""
-    for entry in (f"{keys[0]}.{p.name}", f"{keys[-1]}.{p.name}", p.name):
+    name = "dim" if p.name == "axis" and f"{keys[-1]}.axis" not in _ASKED else p.name
+    for entry in (f"{keys[0]}.{name}", f"{keys[-1]}.{name}", name):
         if entry in _ASKED:
             return _ASKED[entry]
     kind = kind_of(p, keys)[0]
-    if functional and kind == "_bool" and p.name != "training":
+    if functional and kind in ("_bool", "_bool | None") and p.name not in ("training", "use_input_stats"):
         return None
-    return plain(kind) if "dim" in p.name else kind
+    return plain(kind) if "dim" in name else kind
 
 
 def plain(kind: str | None) -> str | None:
@@ -339,7 +368,7 @@ def _is_int(x) -> bool:
     if isinstance(x, (int, Tensor)):
         if isinstance(x, int):
             return not isinstance(x, bool)
-        return x.layout is strided and x._h.numel == 1 and not (x.is_floating_point() or x.is_complex())
+        return x.numel() == 1 and not (x.is_floating_point() or x.is_complex())
     try:
         return -(1 << 63) <= operator.index(x) < 1 << 63 and type(x).__name__ != "bool"
     except Exception:  # as any method of an argument may raise
@@ -374,7 +403,7 @@ _TYPES = {
     "_dtype": lambda x: isinstance(x, dtype) or any(x is python for python in (bool, int, float, complex)),
     "_layout": lambda x: isinstance(x, layout),
     "_memory_format": lambda x: isinstance(x, memory_format),
-    "Device": lambda x: x is None or (isinstance(x, (device, str, int)) and not isinstance(x, bool)),
+    "Device": lambda x: x is None or (isinstance(x, (device, str, bytes, Integral)) and not isinstance(x, bool)),
     "Generator": lambda x: isinstance(x, Generator),
 }
 

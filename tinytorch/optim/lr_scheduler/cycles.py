@@ -5,15 +5,7 @@ from __future__ import annotations
 import math
 
 from .formulas import attributes_of
-from .scheduler import (
-    LRScheduler,
-    check_optimizer,
-    check_positive,
-    per_group,
-    set_momentum,
-    set_value,
-    start_momentum,
-)
+from .scheduler import LRScheduler, check_optimizer, check_positive, per_group, set_momentum, set_value, start_momentum
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):

@@ -1,29 +1,6 @@
 """Windows for Fourier transforms, symmetric unless told. Follows ``torch.signal.windows``."""
 
-from ...ops.signal_windows import (
-    bartlett,
-    blackman,
-    cosine,
-    exponential,
-    gaussian,
-    general_cosine,
-    general_hamming,
-    hamming,
-    hann,
-    kaiser,
-    nuttall,
-)
+from ...ops.declare import names_of as _names_of
 
-__all__ = [
-    "bartlett",
-    "blackman",
-    "cosine",
-    "exponential",
-    "gaussian",
-    "general_cosine",
-    "general_hamming",
-    "hamming",
-    "hann",
-    "kaiser",
-    "nuttall",
-]
+globals().update(_names_of("signal.windows"))
+__all__ = sorted(_names_of("signal.windows"))

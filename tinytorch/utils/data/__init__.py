@@ -14,19 +14,13 @@ from .dataset import (
     random_split,
 )
 from .distributed import DistributedSampler
-from .sampler import (
-    BatchSampler,
-    RandomSampler,
-    Sampler,
-    SequentialSampler,
-    SubsetRandomSampler,
-    WeightedRandomSampler,
-)
+from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, SubsetRandomSampler, WeightedRandomSampler
 
 __all__ = [
     "BatchSampler",
     "ChainDataset",
     "ConcatDataset",
+    "DataChunk",
     "DataLoader",
     "Dataset",
     "DistributedSampler",
@@ -49,7 +43,7 @@ __all__ = [
     "random_split",
 ]
 
-_PIPES = "IterDataPipe", "MapDataPipe", "functional_datapipe"
+_PIPES = "DataChunk", "IterDataPipe", "MapDataPipe", "functional_datapipe"
 
 
 def __getattr__(name: str):

@@ -13,6 +13,7 @@ from ._utils.fetch import _DatasetKind
 from ._utils.iterators import _BaseDataLoaderIter, _MultiProcessingDataLoaderIter, _SingleProcessDataLoaderIter
 from ._utils.worker import get_worker_info
 from .dataset import IterableDataset
+from .graph_settings import DataPipe, apply_shuffle_settings
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
@@ -35,7 +36,7 @@ class DataLoader:
     Args:
         dataset: samples by number, or an IterableDataset
         batch_size: samples in a batch; None: samples as they are
-        shuffle: whether every epoch has an order of its own
+        shuffle: whether every epoch has an order of its own; of an IterDataPipe, whether its shufflers are switched on
         sampler: the numbers of the samples, in the place of ``shuffle``
         batch_sampler: lists of them, in the place of ``batch_size``, ``shuffle``, ``sampler`` and ``drop_last``
         num_workers: processes that make batches
@@ -116,6 +117,8 @@ class DataLoader:
         self.multiprocessing_context = multiprocessing_context
         if isinstance(dataset, IterableDataset):
             self._dataset_kind = _DatasetKind.Iterable
+            if isinstance(dataset, DataPipe):
+                self.dataset, shuffle = apply_shuffle_settings(dataset, shuffle), None
             given = [("shuffle", shuffle or None), ("sampler", sampler), ("batch_sampler", batch_sampler)]
             for name, value in given:
                 if value is not None:

@@ -186,17 +186,7 @@ class SummaryWriter:
         self._add(summary.histogram(tag, values, bins, max_bins=max_bins), global_step, walltime)
 
     def add_histogram_raw(
-        self,
-        tag,
-        min,
-        max,
-        num,
-        sum,
-        sum_squares,
-        bucket_limits,
-        bucket_counts,
-        global_step=None,
-        walltime=None,
+        self, tag, min, max, num, sum, sum_squares, bucket_limits, bucket_counts, global_step=None, walltime=None
     ) -> None:
         """A histogram whose figures are known: a bin is given by its right limit. ValueError where there are not as
         many limits as counts."""
@@ -214,15 +204,7 @@ class SummaryWriter:
         self._add(summary.image(tag, img_tensor, dataformats=dataformats), global_step, walltime)
 
     def add_image_with_boxes(
-        self,
-        tag,
-        img_tensor,
-        box_tensor,
-        global_step=None,
-        walltime=None,
-        rescale=1,
-        dataformats="CHW",
-        labels=None,
+        self, tag, img_tensor, box_tensor, global_step=None, walltime=None, rescale=1, dataformats="CHW", labels=None
     ) -> None:
         """An image with boxes (N, 4), of left, top, right and bottom, and N texts for them."""
         if labels is not None:

@@ -10,11 +10,21 @@ import tinytorch
 from tinytorch import Tensor
 
 __all__ = ["ParamsT", "_RequiredParameter", "_default_to_fused_or_foreach", "_dispatch_sqrt",
-           "_get_capturable_supported_devices", "_get_value", "_params_t", "_stack_if_compiling",
-           "_use_grad_for_differentiable", "_view_as_real", "required"]  # fmt: skip
+           "_capturable_doc", "_differentiable_doc", "_disable_dynamo_if_unsupported", "_foreach_doc", "_fused_doc",
+           "_get_capturable_supported_devices", "_get_scalar_dtype", "_get_value", "_maximize_doc", "_params_doc",
+           "_params_t", "_stack_if_compiling", "_to_scalar", "_use_grad_for_differentiable", "_view_as_real",
+           "required"]  # fmt: skip
 
 ParamsT = Union[Iterable[Tensor], Iterable[dict[str, Any]], Iterable[tuple[str, Tensor]]]
 _params_t = ParamsT
+
+
+_params_doc = "params: the tensors to be optimized, or groups of them"
+_capturable_doc = "capturable: chooses an implementation"
+_differentiable_doc = "differentiable: whether gradients flow through a step"
+_foreach_doc = "foreach: chooses an implementation"
+_fused_doc = "fused: chooses an implementation"
+_maximize_doc = "maximize: go up instead of down"
 
 
 class _RequiredParameter:
@@ -70,3 +80,19 @@ def _use_grad_for_differentiable(step):
             return step(self, *args, **kwargs)
 
     return stepping
+
+
+def _to_scalar(x):
+    """A tensor of one element without dimensions, or the number."""
+    return x.squeeze() if isinstance(x, Tensor) and x.ndim else x
+
+
+def _get_scalar_dtype(is_fused=None):
+    """The dtype of a step's number: float32, or float64 where that is the default."""
+    double = tinytorch.get_default_dtype() is tinytorch.float64 and not is_fused
+    return tinytorch.float64 if double else tinytorch.float32
+
+
+def _disable_dynamo_if_unsupported(single_tensor_fn=None):
+    """A decorator that changes nothing."""
+    return lambda fn: fn

@@ -16,15 +16,14 @@ from pickle import PicklingError
 
 from .... import multiprocessing
 from ....backends.cuda.runtime import device_count
-from ....dtypes import int64
-from ....ops.create import empty
 from ....ops.join import cat
+from ..graph_settings import DataPipe, seed_from
 from ..sampler import BatchSampler, RandomSampler, SequentialSampler
 from . import channel as _channel
 from .channel import Channel, Gone
 from .fetch import TableFetcher, _DatasetKind
 from .pin_memory import pin_memory, pinned_or_failure
-from .worker import ExceptionWrapper, _IterableDatasetStopIteration, _ResumeIteration, _worker_loop
+from .worker import ExceptionWrapper, _IterableDatasetStopIteration, _ResumeIteration, _worker_loop, seed_pipe
 
 _GRACE = 5.0  # seconds in which workers end by themselves
 _LOOK = 0.5  # seconds after which one who waits looks whether the workers are there
@@ -61,9 +60,15 @@ class _BaseDataLoaderIter:
             self._drop_last,
         )
         self._sampler_iter = iter(self._index_sampler)
-        self._base_seed = empty((), dtype=int64).random_(generator=loader.generator).item()
+        self._draw_shared_seed(loader)
+        self._base_seed = seed_from(loader.generator)
         self._num_yielded = 0
         self._IterableDataset_len_called = loader._IterableDataset_len_called
+
+    def _draw_shared_seed(self, loader) -> None:
+        """Draws what seeds an IterDataPipe's shufflers: all workers shuffle alike, and each takes its share of that."""
+        pipe = self._dataset_kind == _DatasetKind.Iterable and isinstance(self._dataset, DataPipe)
+        self._shared_seed = seed_from(loader.generator) if pipe else None
 
     def _reset(self, loader, first_iter: bool = False) -> None:
         self._sampler_iter = iter(self._index_sampler)
@@ -110,6 +115,7 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
         super().__init__(loader)
         if self._timeout != 0:
             raise AssertionError("_SingleProcessDataLoaderIter requires timeout == 0")
+        seed_pipe(self._dataset, self._shared_seed)
         self._dataset_fetcher = self._make_fetcher()
 
     @functools.cached_property
@@ -181,7 +187,8 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     def _start(self, context, i: int, init_fn) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
-            args = (theirs, self._dataset, self._make_fetcher, self._base_seed, init_fn, i, self._num_workers)
+            seeds = self._base_seed, self._shared_seed
+            args = (theirs, self._dataset, self._make_fetcher, seeds, init_fn, i, self._num_workers)
             process = context.Process(target=_worker_loop, args=args, daemon=True)
             channel = Channel(ours, process.is_alive)
             self._channels.append(channel)
@@ -210,8 +217,9 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._num_tasks = [0] * self._num_workers
         self._turns = itertools.cycle(range(self._num_workers))
         if not first_iter:
+            self._draw_shared_seed(loader)
             for i in range(self._num_workers):
-                self._post(i, _ResumeIteration())
+                self._post(i, _ResumeIteration(self._shared_seed))
         for _ in range(self._prefetch_factor * self._num_workers):
             self._try_put_index()
 

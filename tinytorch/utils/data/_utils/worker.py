@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import multiprocessing
 import os
 import random
@@ -14,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ....backends.cpu import set_num_threads
-from ....generator import manual_seed
+from ....generator import Generator, manual_seed
+from ..graph_settings import DataPipe, apply_random_seed, apply_sharding
 from . import blocks
 from . import channel as _channel
 
@@ -82,7 +84,9 @@ class _IterableDatasetStopIteration:
 
 @dataclass(frozen=True)
 class _ResumeIteration:
-    """What a worker is sent when another epoch begins."""
+    """What a worker is sent when another epoch begins: the seed that all share, for an IterDataPipe."""
+
+    shared_seed: int | None
 
 
 def _seed(base_seed: int, worker_id: int) -> int:
@@ -95,7 +99,13 @@ def _seed(base_seed: int, worker_id: int) -> int:
     return seed
 
 
-def _worker_loop(sock, dataset, make_fetcher, base_seed: int, init_fn, worker_id: int, num_workers: int) -> None:
+def seed_pipe(dataset, shared_seed: int | None) -> None:
+    """Seeds the shufflers of an IterDataPipe for an epoch; None: it is no such pipe."""
+    if shared_seed is not None:
+        apply_random_seed(dataset, Generator().manual_seed(shared_seed))
+
+
+def _worker_loop(sock, dataset, make_fetcher, seeds: tuple, init_fn, worker_id: int, num_workers: int) -> None:
     """The life of a worker: makes batches until the stream of tasks ends. A task is (number, what the sampler gave), a
     result (number, data)."""
     for end in list(_channel.ends):
@@ -108,13 +118,14 @@ def _worker_loop(sock, dataset, make_fetcher, base_seed: int, init_fn, worker_id
     try:
         set_num_threads(1)
         global _worker_info
+        base_seed, shared_seed = seeds
         _worker_info = WorkerInfo(worker_id, num_workers, _seed(base_seed, worker_id), dataset)
-        fetcher = _made(make_fetcher, where, init_fn, worker_id)
+        fetcher = _made(make_fetcher, where, shared_seed, functools.partial(_prepare, init_fn))
         ended = False
         while True:
             task = channel.receive_task()
             if isinstance(task, _ResumeIteration):
-                fetcher, ended = _made(make_fetcher, where), False
+                fetcher, ended = _made(make_fetcher, where, task.shared_seed), False
                 continue
             if ended:
                 continue
@@ -143,11 +154,21 @@ def _end_with_the_loader(channel) -> None:
     os._exit(1)
 
 
-def _made(make_fetcher, where: str, init_fn=None, worker_id: int = 0):
+def _prepare(init_fn) -> None:
+    """What a worker does once: tells a pipe's sharding filters its share, and calls ``worker_init_fn``."""
+    info = _worker_info
+    if isinstance(info.dataset, DataPipe):
+        apply_sharding(info.dataset, info.num_workers, info.id)
+    if init_fn is not None:
+        init_fn(info.id)
+
+
+def _made(make_fetcher, where: str, shared_seed: int | None, prepare=None):
     """What makes the batches; the exception on the way to it, which is then told in their place."""
     try:
-        if init_fn is not None:
-            init_fn(worker_id)
+        seed_pipe(_worker_info.dataset, shared_seed)
+        if prepare is not None:
+            prepare()
         return make_fetcher()
     except Exception:
         return ExceptionWrapper(where=where)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
+import random
 
 from ..dataset import Dataset, IterableDataset
+from ..graph_settings import DataPipe, seed_from
 
 __all__ = ["DataChunk", "IterDataPipe", "MapDataPipe", "functional_datapipe"]
 
 
-class _Steps:
+class _Steps(DataPipe):
     """What both kinds share: methods by name, which make further pipes."""
 
     functions: dict
@@ -92,3 +94,24 @@ class functional_datapipe:
                 base.register_datapipe_as_function(self.name, cls)
                 return cls
         raise TypeError("`functional_datapipe` can only decorate IterDataPipe or MapDataPipe")
+
+
+class Shuffling(IterDataPipe):
+    """What shufflers share: they are switched on and off, and a round's seed may be given."""
+
+    _enabled, _seed = True, None
+
+    def set_shuffle(self, shuffle: bool = True) -> Shuffling:
+        """Switches it on or off."""
+        self._enabled = shuffle
+        return self
+
+    def set_seed(self, seed: int) -> Shuffling:
+        """The seed of the next round."""
+        self._seed = seed
+        return self
+
+    def _numbers(self) -> random.Random:
+        """The numbers of a round."""
+        seed, self._seed = self._seed, None
+        return random.Random(seed_from() if seed is None else seed)

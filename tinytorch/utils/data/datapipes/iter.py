@@ -5,13 +5,16 @@ from __future__ import annotations
 import contextlib
 import copy
 import itertools
-import random
 
 from .._utils.collate import default_collate
-from .datapipe import DataChunk, IterDataPipe, functional_datapipe, joined
+from ..sampler import SequentialSampler
+from .branching import Demultiplexer, Forker
+from .datapipe import DataChunk, IterDataPipe, Shuffling, functional_datapipe, joined
+from .files import FileLister, FileOpener, StreamReader
 
-__all__ = ["Batcher", "Collator", "Concater", "Filter", "Grouper", "IterableWrapper", "Mapper", "Multiplexer",
-           "ShardingFilter", "Shuffler", "UnBatcher", "Zipper"]  # fmt: skip
+__all__ = ["Batcher", "Collator", "Concater", "Demultiplexer", "FileLister", "FileOpener", "Filter", "Forker",
+           "Grouper", "IterableWrapper", "Mapper", "Multiplexer", "Sampler", "ShardingFilter", "Shuffler",
+           "StreamReader", "UnBatcher", "Zipper"]  # fmt: skip
 
 
 class IterableWrapper(IterDataPipe):
@@ -148,32 +151,21 @@ class UnBatcher(IterDataPipe):
 
 
 @functional_datapipe("shuffle")
-class Shuffler(_Of):
-    """The samples in an order of its own each round: drawn from the next ``buffer_size`` of them, as Python's
-    ``random`` draws them, or numbers of the seed that ``set_seed`` gave for one round."""
+class Shuffler(Shuffling, _Of):
+    """The samples in an order of its own each round: drawn from the next ``buffer_size`` of them, by the seed that
+    ``set_seed`` gave for one round, else by one that is drawn from the default generator."""
 
     def __init__(self, datapipe, *, buffer_size: int = 10000, unbatch_level: int = 0):
         if buffer_size <= 0:
             raise ValueError("buffer_size should be larger than 0")
         super().__init__(datapipe if unbatch_level == 0 else UnBatcher(datapipe, unbatch_level))
-        self.buffer_size, self._enabled, self._seed = buffer_size, True, None
-
-    def set_shuffle(self, shuffle: bool = True) -> Shuffler:
-        """Switches it on or off."""
-        self._enabled = shuffle
-        return self
-
-    def set_seed(self, seed: int) -> Shuffler:
-        """The seed of the next round."""
-        self._seed = seed
-        return self
+        self.buffer_size = buffer_size
 
     def __iter__(self):
         if not self._enabled:
             yield from self.datapipe
             return
-        numbers = random if self._seed is None else random.Random(self._seed)
-        self._seed, waiting = None, []
+        numbers, waiting = self._numbers(), []
         for sample in self.datapipe:
             if len(waiting) == self.buffer_size:
                 k = numbers.randint(0, len(waiting) - 1)
@@ -183,6 +175,20 @@ class Shuffler(_Of):
                 waiting.append(sample)
         while waiting:
             yield waiting.pop(numbers.randint(0, len(waiting) - 1))
+
+
+class Sampler(_Of):
+    """What a sampler of the pipe gives: ``sampler(datapipe, *sampler_args, **sampler_kwargs)``."""
+
+    def __init__(self, datapipe, sampler=SequentialSampler, sampler_args=None, sampler_kwargs=None):
+        super().__init__(datapipe)
+        self.sampler = sampler(datapipe, *(sampler_args or ()), **(sampler_kwargs or {}))
+
+    def __iter__(self):
+        return iter(self.sampler)
+
+    def __len__(self):
+        return len(self.sampler)
 
 
 @functional_datapipe("collate")

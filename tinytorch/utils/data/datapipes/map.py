@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 
-from .datapipe import DataChunk, MapDataPipe, functional_datapipe, joined
+from .datapipe import DataChunk, MapDataPipe, Shuffling, functional_datapipe, joined
 
-__all__ = ["Batcher", "Concater", "Mapper", "SequenceWrapper", "Zipper"]
+__all__ = ["Batcher", "Concater", "Mapper", "SequenceWrapper", "Shuffler", "Zipper"]
 
 
 class SequenceWrapper(MapDataPipe):
@@ -89,3 +89,23 @@ class Zipper(_OfSeveral):
 
     def __len__(self):
         return min(map(len, self.datapipes))
+
+
+class Shuffler(Shuffling):
+    """The samples, or those of ``indices``, in an order of its own each round: drawn by the seed that ``set_seed``
+    gave for one round, else by one that is drawn from the default generator."""
+
+    def __init__(self, datapipe, *, indices: list | None = None):
+        self.datapipe, self.indices = datapipe, list(range(len(datapipe))) if indices is None else indices
+
+    def __iter__(self):
+        order = self.indices
+        if self._enabled:
+            order = self._numbers().sample(order, len(order))[::-1]  # PyTorch's order
+        return (self.datapipe[index] for index in order)
+
+    def __len__(self):
+        return len(self.datapipe)
+
+
+MapDataPipe.register_datapipe_as_function("shuffle", Shuffler)

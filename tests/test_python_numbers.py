@@ -1,0 +1,132 @@
+"""Numbers of Python as operands: integers of uint64 alone, those that no dtype has, what a tensor's dtype has not."""
+
+import pytest
+import tinytorch
+
+torch = pytest.importorskip("torch")
+
+DTYPES = ("uint8", "int32", "int64", "uint64", "float32", "float64", "bool")
+UNSIGNED = (2**63 + 5, 2**64 - 1)
+BEYOND = (2**64 + 3, -(2**63) - 1)
+
+# Of a tensor `a` and a number `n` that only uint64 has.
+TAKEN = """
+a == n; a != n; a * n; a / n; a & n; a | n; a ^ n; a.eq_(n); a.mul_(n); T.isin(a, n); T.isin(a, n, invert=True)
+T.full_like(a, n); a.fill_(n); T.full((2,), n, dtype=a.dtype); a.new_full((2,), n); T.tensor(n, dtype=a.dtype)
+T.scalar_tensor(n, dtype=a.dtype); T.as_tensor([n], dtype=a.dtype); T.float_power(a, n); T.xlogy(a, n)
+T.where(a == 2, a, n)
+"""
+# What int64 and the floats have, too.
+MORE = """
+a < n; a >= n; a + n; a - n; n - a; a // n; a % n; a.fmod(n); a.add_(n); T.searchsorted(a, n); T.bucketize(n, a)
+T.div(a, n, rounding_mode="floor")
+"""
+# Numbers that are written, or chosen: they must fit.
+WRITTEN = """
+a.masked_fill(a == 1, n); a.index_fill(0, T.tensor([1]), n); a.scatter(0, T.tensor([1]), n); T.where(a == 1, a, n)
+a.clamp(max=n); a.clamp(min=n); a.clamp(0, n); a.clamp_min_(n); a.masked_fill_(a == 2, n); T.where(a == 1, n, a)
+"""
+
+
+def expressions(text):
+    return [e.strip() for line in text.strip().splitlines() for e in line.split(";") if e.strip()]
+
+
+def outcome(library, expression, dtype, n):
+    a = library.tensor([1, 2, 2], dtype=getattr(library, dtype))
+    try:
+        result = eval(expression, {"T": library, "a": a, "n": n})
+    except (RuntimeError, OverflowError, ValueError) as error:
+        return NotImplementedError if isinstance(error, NotImplementedError) else "refused"
+    return str(result.dtype).split(".")[-1], [
+        f"{x:.6g}" if isinstance(x, float) else x for x in result.reshape(-1).tolist()
+    ]
+
+
+@pytest.mark.parametrize("n", UNSIGNED)
+@pytest.mark.parametrize("expression", expressions(TAKEN) + expressions(MORE))
+def test_integers_of_uint64(expression, n):
+    for dtype in DTYPES[:-1]:
+        wanted = outcome(torch, expression, dtype, n)
+        if wanted is not NotImplementedError:  # ours may have more of uint64
+            assert outcome(tinytorch, expression, dtype, n) == wanted, dtype
+
+
+@pytest.mark.parametrize("n", BEYOND)
+@pytest.mark.parametrize("expression", expressions(TAKEN) + expressions(WRITTEN))
+def test_integers_that_no_dtype_has(expression, n):
+    for dtype in DTYPES[:-1]:
+        assert (
+            outcome(tinytorch, expression, dtype, n) == "refused"
+            or "as_tensor" in expression
+            or "tensor(n" in expression
+        )
+
+
+@pytest.mark.parametrize("n", [300, -1, -300, 2**40, -(2**40), 2**63 + 5, 127])
+@pytest.mark.parametrize("expression", expressions(WRITTEN))
+def test_integers_that_are_written_must_fit(expression, n):
+    for dtype in ("uint8", "int8", "int16", "int32", "int64", "float32", "bool"):
+        wanted = outcome(torch, expression, dtype, n)
+        if wanted is not NotImplementedError and not (dtype == "bool" and n > 2**63):
+            assert outcome(tinytorch, expression, dtype, n) == wanted, dtype
+
+
+@pytest.mark.parametrize("n", UNSIGNED)
+@pytest.mark.parametrize("dtype", ("uint8", "int64", "uint64", "float64"))
+def test_fused(dtype, n):
+    def run():
+        a = tinytorch.tensor([1, 2, 3], dtype=getattr(tinytorch, dtype))
+        results = [a * n, a == n]
+        if dtype != "float64":
+            results.append(a | n)
+        if dtype in ("uint64", "float64"):
+            results.append(tinytorch.full_like(a, n) * 1)
+        return results
+
+    eager = run()
+    with tinytorch.fuse():
+        fused = run()
+    assert [(x.dtype, x.tolist()) for x in eager] == [(x.dtype, x.tolist()) for x in fused]
+
+
+def test_searches_promote_numbers():
+    wanted = {torch: [], tinytorch: []}
+    for library, results in wanted.items():
+        double, small = library.tensor([0.1], dtype=library.float64), library.tensor([1, 2], dtype=library.uint8)
+        integers = library.tensor([1, 2, 3])
+        results += [
+            library.isin(double, 0.1),
+            library.isin(0.1, double),
+            library.isin(small, 257),
+            library.isin(257, small),
+        ]
+        results += [
+            library.searchsorted(integers, 2.5),
+            library.bucketize(2.5, integers),
+            library.bucketize(300, small),
+        ]
+        results += [
+            library.isin(integers, 2.5),
+            library.isin(2.0, integers),
+            library.bucketize(0.1, double, right=True),
+        ]
+    assert [r.tolist() for r in wanted[torch]] == [r.tolist() for r in wanted[tinytorch]]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    expressions(
+        "a.fill_(n); T.full((2,), n, dtype=a.dtype); T.full_like(a, n); a.new_full((2,), n); a.masked_fill(a == 1, n);"
+        "a.masked_fill_(a == 1, -n); a.index_fill(0, T.tensor([1]), n); a.scatter(0, T.tensor([1]), n); a + n; a * n"
+    )
+    + ["[a.__setitem__(0, n), a][1]", "[a.__setitem__(a == 2, -n), a][1]"],
+)
+def test_floats_beyond_a_dtype(expression):
+    """What would become infinite is refused; infinities and NaNs are not. PyTorch makes what is assigned by index a
+    tensor of float32 first."""
+    for dtype, n in (("float16", 1e6), ("bfloat16", 1e39), ("float64", 1e300)):
+        if dtype != "bfloat16" or "__setitem__" not in expression:
+            assert outcome(tinytorch, expression, dtype, n) == outcome(torch, expression, dtype, n), dtype
+    for n in (float("inf"), 3e38):
+        assert outcome(tinytorch, expression, "float32", n) == outcome(torch, expression, "float32", n), n

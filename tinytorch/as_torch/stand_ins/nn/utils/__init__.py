@@ -1,0 +1,3 @@
+"""Further names of modules of ``torch.nn.utils``."""
+
+__all__: list[str] = []
