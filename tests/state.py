@@ -92,7 +92,7 @@ KEPT = _paths(
         "storage": "_alive",
         "warn_once": "told",
         "torch_function": "on_subclass",
-        "utils.data._utils.blocks": "_received",
+        "utils.data._utils.blocks": "_leases",
         "utils.data._utils.channel": "ends",
         "wrapper_code": "_stacked",
     }

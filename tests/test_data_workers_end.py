@@ -187,6 +187,26 @@ def test_ctrl_c_where_it_is_caught(clean, listening):
     del batch, loader, process
 
 
+def test_no_finalizer_of_a_batch_is_python(clean):
+    """Python drops a KeyboardInterrupt that comes in one."""
+    seen = []
+
+    def called(frame, event, arg):
+        if event == "call":
+            seen.append(frame.f_code.co_name)
+
+    batches = iter(DataLoader(Numbers(8), 1, num_workers=1))
+    next(batches)
+    sys.setprofile(called)
+    try:
+        for _ in range(6):
+            next(batches)
+    finally:
+        sys.setprofile(None)
+    assert seen.count("_receive") >= 4 and not {"__del__", "remove", "_remove"} & {*seen}
+    del batches
+
+
 @needs_proc
 def test_ctrl_c_at_any_line_of_a_message(clean):
     """The file descriptors that came with it are closed."""

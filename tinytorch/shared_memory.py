@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import tempfile
-import weakref
 
 from .backends.cpu import error, ffi, lib
 from .backends.native import hold
 from .dtypes import dtype, uint8
 from .tensor import Tensor, attempted
+from .weak import WeakValues
 
 
 class Block:
@@ -49,8 +49,8 @@ class Block:
 
 
 _release = ffi.addressof(lib, "tt_release_python")
-_blocks: weakref.WeakValueDictionary[int, Block] = weakref.WeakValueDictionary()  # by address
-_received: weakref.WeakValueDictionary[tuple, Block] = weakref.WeakValueDictionary()  # by device and inode
+_blocks = WeakValues()  # each Block by its address
+_received = WeakValues()  # by device and inode
 
 
 def new_block(nbytes: int) -> Block:

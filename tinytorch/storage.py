@@ -6,7 +6,6 @@ A storage is an object as long as somebody holds it; all tensors on the memory g
 from __future__ import annotations
 
 import warnings
-import weakref
 
 from . import library_name
 from .autograd.node import address
@@ -20,6 +19,7 @@ from .mapped_memory import mapped_bytes
 from .shared_memory import block_of, shared_copy
 from .tensor import Tensor, owned
 from .warn_once import first_time
+from .weak import WeakValues
 
 __all__ = ["TypedStorage", "UntypedStorage"]
 
@@ -406,4 +406,4 @@ for _name, _of in {
 }.items():  # fmt: skip
     setattr(_Storage, _name, _cast(_of))
 
-_alive: weakref.WeakValueDictionary[int, UntypedStorage] = weakref.WeakValueDictionary()  # by address
+_alive = WeakValues()  # each UntypedStorage by its address

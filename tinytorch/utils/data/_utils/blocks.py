@@ -19,38 +19,53 @@ import weakref
 from ....dtypes import dtype, uint8
 from ....shared_memory import Block, block_of, new_block, tensor_on
 from ....tensor import Tensor
+from ....weak import End, taken
 
 _PAGE = 4096
 _MOST_IDLE = 8  # blocks that a worker keeps for batches to come, if no batch fits into them
 
 
 class Lease:
-    """One use of a block: what the tensors on it own. ``release`` is told its number when they are gone."""
+    """One use of a block: what the tensors on it own."""
 
-    __slots__ = ("block", "number", "release", "__weakref__")
+    __slots__ = ("block", "__weakref__")
 
-    def __init__(self, block: Block, number: int, release):
-        self.block, self.number, self.release = block, number, release
+    def __init__(self, block: Block):
+        self.block = block
 
     @property
     def address(self) -> int:
         """Of the block's first byte."""
         return self.block.address
 
-    def __del__(self):
-        self.release(self.number)
+
+class Leases:
+    """The leases of this process at one end of a stream, by their blocks' numbers."""
+
+    def __init__(self):
+        self.current: set[End] = set()
+        self.ended: list[End] = []
+        _leases.add(self)
+
+    def lend(self, block: Block, number: int) -> Lease:
+        """A new use of a block."""
+        lease = Lease(block)
+        self.current.add(End(lease, self.ended.append, number))
+        return lease
+
+    def over(self) -> list[int]:
+        """The numbers of the blocks of which a use has ended since the last call."""
+        ends = taken(self.ended)
+        self.current.difference_update(ends)
+        return [end.key for end in ends]
 
 
-_received: weakref.WeakSet[Lease] = weakref.WeakSet()
-
-
-def _keep(number: int) -> None:
-    """The release of a block that is not given back."""
+_leases: weakref.WeakSet[Leases] = weakref.WeakSet()
 
 
 def _before_fork() -> None:
-    for lease in list(_received):
-        lease.release = _keep
+    for leases in list(_leases):  # the child has the tensors too: what they are on is not given back
+        leases.current.clear()
 
 
 os.register_at_fork(before=_before_fork)
@@ -73,15 +88,18 @@ class Outgoing:
         self.told: set[int] = set()  # whose descriptors were sent
         self.dropped: list[int] = []  # what the loader is to drop too
         self.count = 0
+        self.leases = Leases()
 
     def empty(self, of: dtype, shape: tuple[int, ...]) -> Tensor:
         """A tensor of any values, of at least one element."""
         nbytes = math.prod(shape) * of.itemsize
         number = self._take(_room(nbytes))
         self.uses[number] = 1
-        return tensor_on(Lease(self.blocks[number], number, self.release), of, shape, nbytes)
+        return tensor_on(self.leases.lend(self.blocks[number], number), of, shape, nbytes)
 
     def _take(self, size: int) -> int:
+        for number in self.leases.over():
+            self.release(number)
         fitting = [(room, number) for number, room in self.idle.items() if size <= room <= 2 * size]
         if fitting:
             _, number = min(fitting)
@@ -118,24 +136,18 @@ class Incoming:
 
     def __init__(self):
         self.blocks: dict[int, Block] = {}
-        self.returned: list[int] = []
+        self.leases = Leases()
 
     def take(self, number: int, fd: int | None, room: int, nbytes: int) -> Tensor:
         """The first bytes of a block, whose descriptor came if it is new."""
         if fd is not None:
             self.blocks[number] = Block(fd, room, own=False)
-        lease = Lease(self.blocks[number], number, self.returned.append)
-        _received.add(lease)
-        return tensor_on(lease, uint8, (nbytes,), nbytes)
+        return tensor_on(self.leases.lend(self.blocks[number], number), uint8, (nbytes,), nbytes)
 
     def drop(self, numbers: list[int]) -> None:
         """Lets go of blocks that the worker has dropped."""
         for number in numbers:
             del self.blocks[number]
-
-    def give_back(self) -> list[int]:
-        """The numbers of the uses that are over."""
-        return [self.returned.pop() for _ in range(len(self.returned))]
 
 
 #: In a worker: its blocks.

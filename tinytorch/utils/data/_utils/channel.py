@@ -14,6 +14,8 @@ import socket
 import struct
 import threading
 import weakref
+from collections import deque
+from itertools import chain
 from multiprocessing.reduction import ForkingPickler
 
 from ....dtypes import uint8
@@ -46,7 +48,7 @@ def _arrived_foreign(at: int, nbytes: int) -> UntypedStorage:
 
 
 class _Parts(list):
-    """What recvmsg gave of a message. The descriptors are closed with it, for Ctrl-C may come at any moment."""
+    """What recvmsg gave of a message."""
 
     def descriptors(self) -> list[int]:
         """Those that came."""
@@ -57,9 +59,9 @@ class _Parts(list):
                 found += [fd for (fd,) in _DESCRIPTOR.iter_unpack(packed[:whole])]
         return found
 
-    def __del__(self):
-        for fd in self.descriptors():
-            os.close(fd)
+    def close(self) -> None:
+        """Closes the descriptors. It is one call of C, so that Ctrl-C comes before it or after it."""
+        deque(chain(map(os.close, self.descriptors()), map(list.clear, [self])), 0)
 
 
 class _Parcel:
@@ -127,6 +129,7 @@ class Channel:
         self.sock, self.alive = sock, alive
         self.left = b""  # of messages that were posted
         self.incoming, self.outgoing = Incoming(), Outgoing()
+        self.arrived = _Parts()  # of the message that is being read
 
     def fileno(self) -> int:
         """Its descriptor, -1 when it is closed."""
@@ -135,6 +138,7 @@ class Channel:
     def close(self) -> None:
         """Closes this end."""
         self.sock.close()
+        self.arrived.close()
 
     def _wait(self, event: int) -> None:
         poll = select.poll()
@@ -176,7 +180,7 @@ class Channel:
 
     def post(self, message) -> None:
         """A loader's: sends a message without tensors, as far as it is taken; ``flush`` sends what is left."""
-        data = pickle.dumps((self.incoming.give_back(), message), pickle.HIGHEST_PROTOCOL)
+        data = pickle.dumps((self.incoming.leases.over(), message), pickle.HIGHEST_PROTOCOL)
         self.left += _HEADER.pack(len(data), 0) + data
         self.flush()
 
@@ -207,34 +211,34 @@ class Channel:
     def _receive(self):
         """The next message and the numbers that come with it; waits for it. Gone when none will come, OSError when
         there are too many open files."""
-        arrived = _Parts()
-        nbytes, count = _HEADER.unpack(self._receive_head(arrived))
-        descriptors = arrived.descriptors()
-        if count != len(descriptors):
-            raise OSError(
-                "a batch came without its shared memory: this process has too many open files. Please increase the "
-                "limit by `ulimit -n` in the shell."
-            )
-        data = memoryview(bytearray(nbytes))
-        rest = data
-        while rest:
-            rest = rest[self._read(self.sock.recv_into, rest) :]
-        _arriving.descriptors, _arriving.incoming = descriptors, self.incoming
         try:
+            nbytes, count = _HEADER.unpack(self._receive_head())
+            descriptors = self.arrived.descriptors()
+            if count != len(descriptors):
+                raise OSError(
+                    "a batch came without its shared memory: this process has too many open files. Please increase "
+                    "the limit by `ulimit -n` in the shell."
+                )
+            data = memoryview(bytearray(nbytes))
+            rest = data
+            while rest:
+                rest = rest[self._read(self.sock.recv_into, rest) :]
+            _arriving.descriptors, _arriving.incoming = descriptors, self.incoming
             return pickle.loads(data)
         finally:
             _arriving.descriptors = _arriving.incoming = None
+            self.arrived.close()
 
-    def _receive_head(self, arrived: _Parts) -> bytes:
+    def _receive_head(self) -> bytes:
         head = b""
         while len(head) < _HEADER.size:
-            head += self._read(self._receive_part, arrived, _HEADER.size - len(head))
+            head += self._read(self._receive_part, _HEADER.size - len(head))
         return head
 
-    def _receive_part(self, arrived: _Parts, nbytes: int) -> bytes:
+    def _receive_part(self, nbytes: int) -> bytes:
         # recvmsg is called by C, which puts what it gives into the list: no bytecode, and so no Ctrl-C, is in between.
-        arrived.extend(map(self.sock.recvmsg, [nbytes], [_ROOM], [_CLOEXEC]))
-        return arrived[-1][0]
+        self.arrived.extend(map(self.sock.recvmsg, [nbytes], [_ROOM], [_CLOEXEC]))
+        return self.arrived[-1][0]
 
     def _read(self, receive, *args):
         """What ``receive`` gives, when there is something."""
