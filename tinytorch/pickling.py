@@ -91,6 +91,8 @@ def __reduce_ex__(self, protocol):
 
 def __deepcopy__(self, memo):
     """A copy of a leaf and of its ``grad``. RuntimeError for computed tensors. Follows PyTorch's deepcopy."""
+    if not isinstance(memo, dict):
+        raise TypeError(f"__deepcopy__(): argument 'memo' must be dict, not {type(memo).__name__}")
     if id(self) in memo:
         return memo[id(self)]
     if not self.is_leaf:

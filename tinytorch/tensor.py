@@ -63,7 +63,7 @@ class Tensor(TensorBase):
         if dim is None:
             return self.shape
         h = self._h
-        return h.shape[dim if 0 <= dim < h.ndim else self._own_dim(dim)]
+        return h.shape[dim if dim.__class__ is int and 0 <= dim < h.ndim else self._own_dim(dim)]
 
     def stride(self, dim: int | None = None):
         """The step in elements along each dimension, or along one."""

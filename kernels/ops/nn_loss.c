@@ -5,14 +5,17 @@
 #include "backend/plain.h"
 #include "ops/nn.h"
 
+static bool check_batch(const char *op, tt_array *target, int64_t rows) {
+    if (target->ndim == 1 && target->shape[0] == rows) return true;
+    tt_fail(TT_VALUE_ERROR, "%s: Expected input batch_size (%lld) to match target batch_size (%lld).", op,
+            (long long)rows, (long long)(target->ndim ? target->shape[0] : 1));
+    return false;
+}
+
 static bool check_classes(const char *op, tt_array *target, tt_array *weight, int64_t rows, int64_t classes,
                           int64_t ignore) {
     char have[TT_SHAPE_TEXT];
-    if (target->ndim != 1 || target->shape[0] != rows) {
-        tt_fail(TT_VALUE_ERROR, "%s: Expected input batch_size (%lld) to match target batch_size (%lld).", op,
-                (long long)rows, (long long)(target->ndim ? target->shape[0] : 1));
-        return false;
-    }
+    if (!check_batch(op, target, rows)) return false;
     if (target->dtype != TT_I64) {
         tt_fail(TT_RUNTIME_ERROR, "%s: expected scalar type Long (int64) for argument 'target' but found %s", op,
                 tt_dtype_names[target->dtype]);
@@ -50,6 +53,7 @@ tt_array *tt_class_loss(tt_array *x, tt_array *target, tt_array *weight, int log
     *stats = NULL;
     TT_ON_DEVICE(NULL, op, 3, ((tt_array *[]){x, target, weight}));
     if (!tt_ready(x) || !tt_ready(target) || (weight && !tt_ready(weight))) return tt_decline();
+    if (!logits && x->ndim == 2 && !check_batch(op, target, x->shape[0])) return NULL; /* before its dtype */
     if (!tt_rows_are_float(op, x)) return NULL;
     if (x->ndim != 2) return tt_fail(TT_RUNTIME_ERROR, "%s: input should be 1D or 2D, got %dD", op, x->ndim);
     int64_t rows = x->shape[0], classes = x->shape[1];

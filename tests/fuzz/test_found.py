@@ -3,6 +3,7 @@
 import inspect
 import itertools
 import math
+import signal
 import warnings
 
 import numpy as np
@@ -367,6 +368,75 @@ RAISES = """
     torch.nn.functional.batch_norm(T(2, 3), T(3), None, training=True)
     torch.linalg.matrix_rank(T(0), T(2, 3, 3), atol=T(2))
     torch.linalg.pinv(T(3, 3), 0.1, atol=0.1)
+    torch.nn.utils.fuse_linear_bn_eval(torch.nn.Linear(3, 2), -2)
+    torch.addmm(T(2, 2).char(), T(2, 2).char(), T(2, 2).char(), alpha=1e300)
+    torch.addmm(T(2, 2).byte(), T(2, 2).byte(), T(2, 2).byte(), beta=300)
+    torch.addmm(T(2, 2).half(), T(2, 2).half(), T(2, 2).half(), alpha=1e39)
+    torch.addmv(T(2).half(), T(2, 2).half(), T(2).half(), beta=1e6)
+    torch.addr(T(2, 2).char(), T(2).char(), T(2).char(), alpha=300)
+    T(2, 2, 2).char().baddbmm_(T(2, 2, 2).char(), T(2, 2, 2).char(), beta=300)
+    torch.add(T(2).char(), T(2).char(), alpha=300)
+    torch.add(T(2).char(), 2, alpha=300)
+    T(2).half().add_(T(2).half(), alpha=1e6)
+    torch.sub(T(2).byte(), T(2).byte(), alpha=-300)
+    torch.rsub(T(2), T(2), alpha=-1e39)
+    torch.rsub(T(2).char(), 2, alpha=300)
+    torch.index_add(T(2).char(), 0, torch.tensor([0]), T(1).char(), alpha=300)
+    torch.addcmul(T(2), T(2), T(2), value=1e39)
+    T(2).addcdiv_(T(2), T(2), value=1e39)
+    F.threshold(T(2).char(), 300, 0)
+    F.hardtanh(T(2).char(), -1e39, 1e39)
+    torch.arange(0, 1e300, 1e299, dtype=torch.int8)
+    torch.range(0, inf)
+    torch.linspace(0, 300, 3, dtype=torch.int8)
+    torch.linspace(0, nan, 3, dtype=torch.int8)
+    torch.logspace(0, 1e39, 3)
+    T(2).long().masked_fill(T(2).bool(), nan)
+    T(2, 3).count_nonzero(Index(-9))
+    F.batch_norm(T(0, 3), T(3), T(3), T())
+    F.huber_loss(T(3, 3), T(2, 3), T(2, 3))
+    F.mse_loss(T(3, 3).long(), T(2, 3).long(), reduction="x")
+    F.smooth_l1_loss(T(3, 3), T(2, 3), beta=-1)
+    F.nll_loss(T(2, 3).char(), T(4).long())
+    F.affine_grid(T(2, 2, 3), "mean")
+    F.local_response_norm(T(2, 5, 3), T(2, 3).bool())
+    F.cosine_similarity(T(2, 3), T(2, 3), eps=-1)
+    torch.gru(T(2, 3).half(), T(1, 2, 2), [T(6, 3), T(6, 2), T(6), T(6)], True, 1, 0.0, True, False, False)
+    torch.mv(T(3).to_sparse(), T(3))
+    torch.matmul(T(2, 3), T(4).to_sparse())
+    torch.matmul(T(3).to_sparse(), T(3, 4).int())
+    torch.matmul(T(3).to_sparse(), T(3))
+    torch.addmm(T(2, 4), T(3).to_sparse(), T(3, 4))
+    torch.permute(T(3).to_sparse(), (1, 0))
+    torch.index_select(T(2, 3).to_sparse(), 0, torch.tensor([0]), out=T(1, 3))
+    torch.cat([T(2, 3).to_sparse()], out=T(2, 3))
+    T(6, 1).unflatten(1, (True,))
+    T(2, 3).size(True)
+    torch.native_dropout(T(2), "x", False)
+    torch.native_dropout(T(2), 0.5, "x")
+    F.dropout("x", 0.5, False)
+    F.dropout(T(2), 0.5, "x")
+    F.alpha_dropout(T(2).numpy())
+    torch.resolve_conj("x")
+    torch.is_neg({})
+    torch.isposinf("x")
+    torch.rad2deg(T(2).numpy())
+    torch.matrix_power(T(2, 2).numpy(), 2)
+    F.kl_div(T(2).numpy(), T(2), reduction="sum")
+    F.soft_margin_loss(T(2).numpy(), T(2))
+    F.cosine_embedding_loss(T(2, 3), T(2, 3).numpy(), T(2))
+    F.pairwise_distance(T(2, 3), T(2, 3).numpy())
+    F.batch_norm(T(2, 3), T(3), T(3), training="x")
+    F.grid_sample(T(1, 1, 2, 2), T(1, 2, 2, 2), align_corners={})
+    F.affine_grid(T(1, 2, 3), (1, 1, 2, 2), "x")
+    torch.put(T(4), torch.tensor([0]), T(1), "x")
+    torch.scatter_reduce(T(4), 0, torch.tensor([0]), T(1), "sum", include_self=[])
+    torch.stft(T(24), 8, return_complex="x")
+    torch.convolution(T(1, 2, 4), T(3, 2, 2), None, [1], [0], [1], "x", [0], 1)
+    torch.lstm(T(3, 2, 3), [T(1, 2, 2)] * 2, [T(8, 3), T(8, 2), T(8), T(8)], "x", 1, 0.0, True, False, False)
+    torch.gru(T(3, 2, 3), T(1, 2, 2), [T(6, 3), T(6, 2), T(6), T(6)], True, 1, 0.0, True, {}, False)
+    torch.rnn_tanh_cell(T(4, 3), T(4, 2), T(2, 3), T(2, 2), T(2), T(2).numpy())
+    torch.frobenius_norm(T(2, 3), {})
 """
 
 
@@ -412,6 +482,19 @@ ANSWERS = """
     torch.round(A(2), decimals=2**31)
     torch.round(A(2) + 0.125, decimals=-(2**62))
     torch.slice_copy(A(4, 3), 0, 1, 9, Index(2))
+    torch.matmul(A(3).to_sparse(), A(3, 4))
+    torch.matmul(A(3, 4), A(4).to_sparse())
+    torch.mv(A(3, 4), A(4).to_sparse())
+    torch.addmm(A(4), A(3, 3).to_sparse(), A(3, 4), beta=2)
+    torch.neg(A(2, 3).to_sparse(), out=None).to_dense()
+    A(3).long().masked_fill(A(3) > 1, -1.5)
+    F.threshold(A(3).int(), 1, 2.5)
+    torch.addmm(A(2, 2).byte(), A(2, 2).byte(), A(2, 2).byte(), alpha=-1)
+    torch.add(A(2).char(), 2, alpha=127)
+    torch.add(A(2).long(), A(2), alpha=300)
+    F.batch_norm(A(0, 3), None, None, A(2), A(1) + 1)
+    A(2, 3) + A(2, 3).to_sparse().itemsize
+    A(1) + any(getattr(A(3).to_sparse(), name) for name in ("is_meta", "is_quantized", "is_xpu", "volatile"))
 """
 
 
@@ -425,6 +508,28 @@ def test_the_answer_is_pytorch_s(torch, call):
 
         found.append(eval(call, {"torch": m, "F": m.nn.functional, "A": A, **HOSTILE}).tolist())
     np.testing.assert_allclose(found[1], found[0], rtol=1e-5, atol=1e-6)
+
+
+def test_steps_without_end_are_interrupted():
+    """As many steps as were asked for, as in PyTorch."""
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(KeyboardInterrupt):
+            tt.svd_lowrank(tt.ones(2, 4), 2, 2**31)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_what_a_memo_is():
+    for memo in (tt.ones(2), [], None):
+        with pytest.raises(TypeError, match="memo"):
+            tt.ones(2).__deepcopy__(memo)
 
 
 def test_functions_that_pytorch_has_in_cpp(torch):

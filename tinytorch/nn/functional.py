@@ -239,7 +239,9 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     Raises:
         RuntimeError: the shapes do not broadcast
     """
-    _declare.real_only("cosine_similarity", x1, x2)
+    _declare.real_only("cosine_similarity", x1=x1, x2=x2)
+    if not eps >= 0:
+        raise RuntimeError(f"cosine_similarity: eps must not be negative, got {eps}")
     if x1.shape != x2.shape:
         x1, x2 = FUNCTIONS["broadcast_tensors"](x1, x2)
     n1, n2 = x1.norm(2, dim, keepdim=True), x2.norm(2, dim, keepdim=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 
 from ..ops.bags import bags_of, shorten
-from ..ops.declare import function
+from ..ops.declare import flags_only, function
 from ..ops.random import bernoulli
 from ..dtypes import bfloat16, float16
 from ..dtypes import bool as _bool
@@ -204,9 +204,12 @@ def native_dropout(input, p: float, train: bool | None):
     Returns:
         The result, and a bool tensor: which elements are left.
     """
+    kept = 1 - p
+    if train is not None:
+        flags_only("native_dropout", train=train)
     if train is False:
         return input.clone(), input.new_ones(input.shape, dtype=_bool)
-    mask = bernoulli(input.new_full(input.shape, 1 - p, dtype=_float32)).bool()
+    mask = bernoulli(input.new_full(input.shape, kept, dtype=_float32)).bool()
     return (input * mask).mul_(0.0 if p == 1 else 1 / (1 - p)), mask
 
 

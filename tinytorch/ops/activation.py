@@ -9,6 +9,7 @@ from ..backends.cpu import lib
 from ..dtypes import FLOATING, float32, float64, uint8
 from ..dtypes import bool as _bool
 from ..tensor import FUNCTIONS, Tensor
+from .create import check_factor
 from .declare import both, function, primitive, refuse
 from .pointwise import _where as where
 from .pointwise_activation import _gelu, _gelu_tanh, _logsigmoid, _silu, _softplus
@@ -138,6 +139,8 @@ def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
     if not input.dtype.is_differentiable:
         if input.dtype is _bool:
             raise RuntimeError("hardtanh: Bool inputs not supported for hardtanh")
+        for bound in (min_val, max_val):
+            check_factor(input.dtype, bound)
         min_val, max_val = int(min_val), int(max_val)  # bounds do not promote
         if input.dtype is uint8 and (min_val < 0 or max_val < 0):
             raise RuntimeError("hardtanh: cannot do hardtanh on an unsigned type with negative limits")
@@ -220,6 +223,7 @@ def threshold(input, threshold, value, inplace=False):
     """x where it is above ``threshold``, else ``value``. Follows ``torch.nn.functional.threshold``."""
     if input._h.dtype == lib.TT_BOOL:
         raise NotImplementedError("threshold: not implemented for 'bool'")
+    check_factor(input.dtype, threshold)
     return overwrite(lambda x: x.masked_fill(x <= threshold, value), input, inplace)
 
 

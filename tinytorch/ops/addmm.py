@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 from ..backends.cpu import error, lib
-from ..dtypes import DIFFERENTIABLE
+from ..dtypes import ALL, DIFFERENTIABLE
 from ..tensor import Tensor, attempted
+from .create import check_factor
 from .declare import both, method, old_order, primitive, same_parameters, write_out, refuse
 from .arithmetic import in_common_dtype
 from .matmul import bmm, mm, mv, outer
@@ -37,6 +36,9 @@ def _factors(op, t, beta, alpha):
         raise TypeError(f"{op}(): expected Tensors, but got {type(t).__name__}")
     if (isinstance(beta, complex) or isinstance(alpha, complex)) and not t.is_complex():
         raise RuntimeError(f"{op}: For non-complex input tensors, beta and alpha must not be complex numbers.")
+    for factor in (beta, alpha):
+        if factor != 1 and (op != "addr" or DIFFERENTIABLE[t._h.dtype] or not isinstance(factor, float)):
+            check_factor(t.dtype if op in ("addr", "addmv") else ALL[t.dtype.compute], factor)
     if DIFFERENTIABLE[t._h.dtype]:
         return beta, alpha
     if op == "addr":
@@ -45,9 +47,6 @@ def _factors(op, t, beta, alpha):
                 raise RuntimeError(
                     f"{op}: For integral input tensors, argument {name} must not be a floating point number."
                 )
-    for factor in (beta, alpha):
-        if isinstance(factor, float) and not math.isfinite(factor):
-            raise RuntimeError(f"{op}: value cannot be converted to type int without overflow: {factor}")
     return int(beta), int(alpha)
 
 

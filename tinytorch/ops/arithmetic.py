@@ -13,6 +13,7 @@ from ..dtypes import complex128 as _complex128
 from ..dtypes import float64 as _float64
 from ..dtypes import get_default_dtype
 from ..tensor import Tensor
+from .create import check_factor
 from .declare import (
     alias,
     both,
@@ -56,6 +57,8 @@ def _scaled(op, input, other, alpha):
         x.dtype.is_differentiable if isinstance(x, Tensor) else isinstance(x, (float, complex)) for x in given
     ):
         raise RuntimeError(f"{op}: For integral input tensors, argument alpha must not be a floating point number")
+    if isinstance(alpha, (int, float)) and not -128 <= alpha <= 127:  # what every dtype but bool holds
+        check_factor(in_common_dtype(*(given if isinstance(input, Tensor) else given[::-1])).dtype, alpha)
     if isinstance(other, Tensor):
         if op in ("add", "add_"):  # the others refuse bool themselves
             other = in_common_dtype(other, input)
@@ -264,14 +267,14 @@ def __rdiv__(self, other):
 @composite
 def deg2rad(input):
     """Degrees as radians."""
-    real_only("deg2rad", input)
+    real_only("deg2rad", input=input)
     return input * (math.pi / 180)
 
 
 @composite
 def rad2deg(input):
     """Radians as degrees."""
-    real_only("rad2deg", input)
+    real_only("rad2deg", input=input)
     return input * (180 / math.pi)
 
 
@@ -296,7 +299,7 @@ def logit(input, eps=None):
     Returns:
         A floating tensor of the shape of ``input``.
     """
-    real_only("logit", input)
+    real_only("logit", input=input)
     return _logit(input if input.dtype.is_differentiable else input.to(get_default_dtype()), eps)
 
 

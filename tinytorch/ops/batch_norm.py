@@ -15,7 +15,7 @@ from ..dtypes import ALL, FLOATING
 from ..tensor import Tensor, gives_tensors, owned
 from .addcmul import addcmul
 from .convert import in_dtype
-from .declare import function, primitive
+from .declare import flags_only, function, primitive, tensors_only
 from .pad import pad
 from .pooling import avg_pool2d, avg_pool3d
 from .statistics import var_mean
@@ -148,8 +148,8 @@ def _statistics(input: Tensor, running_mean, running_var, training: bool, moment
 
 def _normalized(op: str, input, weight, bias, running_mean, running_var, training, momentum, eps):
     """The result, and the statistics that were used."""
-    if not isinstance(input, Tensor):
-        raise TypeError(f"{op}(): argument 'input' must be Tensor, not {type(input).__name__}")
+    tensors_only(op, input=input)
+    flags_only(op, training=training)
     if training and tuple(input.shape) == (1,):
         raise ValueError(f"{op}: Expected more than 1 value per channel when training, got input size [1]")
     channels, wrong = input.shape[1] if input._h.ndim > 1 else 0, None
@@ -160,15 +160,16 @@ def _normalized(op: str, input, weight, bias, running_mean, running_var, trainin
         ("bias", bias),
     ):
         if t is None:
-            if not training and name.startswith("running"):
+            if input._h.numel and not training and name.startswith("running"):
                 raise RuntimeError(f"{op}: {name} must be defined in evaluation mode")
             continue
-        if not isinstance(t, Tensor):
-            raise TypeError(f"{op}(): argument '{name}' must be Tensor, not {type(t).__name__}")
+        tensors_only(op, **{name: t})
         h = t._h
+        if not input._h.numel:
+            continue
         if h.ndim != 1 or h.numel != channels:
             raise RuntimeError(f"{op}: {name} should contain {channels} elements not {h.numel}")
-        if not FLOATING[h.dtype] and input._h.numel:
+        if not FLOATING[h.dtype]:
             wrong = name, t
     if (running_mean is None) != (running_var is None):
         cast = op == "instance_norm" and running_var is None and running_mean.dtype is not input.dtype

@@ -75,14 +75,14 @@ def numel(input) -> int:
 @both
 def isposinf(input, *, out=None):
     """Where ``input`` is +inf; bool."""
-    real_only("isposinf", input)
+    real_only("isposinf", input=input)
     return write_out("isposinf", input == math.inf, out, True)
 
 
 @both
 def isneginf(input, *, out=None):
     """Where ``input`` is -inf; bool."""
-    real_only("isneginf", input)
+    real_only("isneginf", input=input)
     return write_out("isneginf", input == -math.inf, out, True)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..backends.cpu import lib
 from ..tensor import Tensor, owned
-from .declare import both, broadcast_shape, function, primitive, write_out
+from .declare import both, broadcast_shape, function, primitive, tensors_only, write_out
 from .join import stack
 from .pointwise import _conj_physical
 
@@ -181,24 +181,28 @@ def conj_physical_(input):
 @both
 def resolve_conj(input):
     """``input``: no tensor is conjugated only when it is read. Follows ``torch.resolve_conj``."""
+    tensors_only("resolve_conj", input=input)
     return input
 
 
 @both
 def resolve_neg(input):
     """``input``: no tensor is negated only when it is read. Follows ``torch.resolve_neg``."""
+    tensors_only("resolve_neg", input=input)
     return input
 
 
 @both(kind="query")
 def is_conj(input) -> bool:
     """False: no tensor is conjugated only when it is read. Follows ``torch.is_conj``."""
+    tensors_only("is_conj", input=input)
     return False
 
 
 @both(kind="query")
 def is_neg(input) -> bool:
     """False: no tensor is negated only when it is read. Follows ``torch.is_neg``."""
+    tensors_only("is_neg", input=input)
     return False
 
 

@@ -13,7 +13,7 @@ import functools
 from ..backends.cpu import ffi
 from ..tensor import Tensor, owned
 from .complex_numbers import complex as from_parts
-from .declare import function, primitive
+from .declare import flags_only, function, primitive
 from .join import cat
 
 NULL = ffi.NULL
@@ -341,7 +341,8 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
         RuntimeError: shapes or dtypes do not fit
         NotImplementedError: bools, complex numbers, and tensors of another device
     """
-    _check_tensors("convolution", input, weight, bias, bool(transposed))
+    flags_only("convolution", transposed=transposed)
+    _check_tensors("convolution", input, weight, bias, transposed)
     if input.is_complex():
         raise NotImplementedError(f"convolution: not implemented for '{input.dtype.name}'")
     lists = {"stride": stride, "padding": padding, "dilation": dilation, "output_padding": output_padding}

@@ -14,7 +14,7 @@ from ..dtypes import ALL, dtype_code, dtype_of_kind, finfo, get_default_dtype, i
 from ..layouts import contiguous_format, strides_of
 from ..tensor import Tensor, address_of, attempted, owned
 from .cuda_array_interface import share_device
-from .declare import function, number_parts, scalar_kind
+from .declare import function, is_number, number_parts, scalar_kind
 from .from_python import pack, share_numpy
 
 
@@ -306,6 +306,13 @@ def check_fits(code: int, kind: int, value) -> None:
             raise RuntimeError(f"value cannot be converted to type {ALL[code].name} without overflow: {value}")
     elif _LARGEST[code] < abs(value) != math.inf and (kind == lib.TT_KIND_FLOAT or abs(value) < 1 << 64):
         raise RuntimeError(f"value cannot be converted to type {ALL[code].name} without overflow: {value}")
+
+
+def check_factor(dtype, factor) -> None:
+    """``check_fits`` for a number that scales a tensor of a dtype, or is compared with one; a tensor is not waited
+    for."""
+    if is_number(factor):
+        check_fits(dtype.code, scalar_kind(factor), factor)
 
 
 def full_tensor(code: int, shape, kind: int, value, device) -> Tensor | None:

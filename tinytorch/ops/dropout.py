@@ -10,7 +10,7 @@ from ..dtypes import bool as bool_
 from ..generator import pointer
 from ..tensor import Tensor, attempted, gives_two
 from .activation import leaky_relu
-from .declare import function, primitive, refuse, ternary, without_history
+from .declare import flags_only, function, primitive, refuse, tensors_only, ternary, without_history
 from .pointwise import _where
 from .random import _MASK, _draw
 
@@ -95,8 +95,10 @@ def dropout(input, p=0.5, training=True, inplace=False):
     """
     try:
         _check_probability("dropout", p)
-        if not training or p == 0 or not input._h.numel:
-            return input
+        if training is False or p == 0 or not input._h.numel:
+            return input if isinstance(input, Tensor) else tensors_only("dropout", input=input)
+        if training is not True:
+            flags_only("dropout", training=training)
         return input.mul_(dropout_mask(input, p)) if inplace else dropped(input, p)
     except Exception as exc:
         refuse(exc)
@@ -141,6 +143,8 @@ def _alpha_dropout(op, input, p, training, inplace, pattern):
     """Dropped elements become -alpha' (selu's lower limit), and an affine map brings mean 0 and variance 1 back
     (Klambauer et al. 2017, arXiv:1706.02515, section "new dropout technique")."""
     _check_probability(op, p)
+    tensors_only(op, input=input)
+    flags_only(op, training=training)
     if not training or p == 0 or not input._h.numel:
         return input
     if p == 1:

@@ -11,8 +11,8 @@ from ..autograd.views import FLAG_VIEW, refresh
 from ..backends.cpu import error, lib
 from ..dtypes import ALL
 from ..tensor import Tensor, attempted, owned
-from .create import check_fits
-from .declare import both, function, number, primitive, refuse, scalar_kind, write_out
+from .create import check_factor, check_fits
+from .declare import both, flags_only, function, number, primitive, refuse, scalar_kind, write_out
 from .index import ADD, FLAT, INDEX, KEEP, REPLACE, SELF, STRICT, adder, putter, reader
 from .shape import broadcast_shapes
 
@@ -129,7 +129,10 @@ def along_vector(op: str, input, dim: int, index, source):
 
 def _add_arguments(op, input, dim, index, source, alpha):
     code, index, source = along_vector(op, input, dim, index, source)
-    return code, source if alpha == 1 else source * alpha, ADD, index
+    if alpha != 1:
+        check_factor(source.dtype, alpha)
+        source = source * alpha
+    return code, source, ADD, index
 
 
 def _add(which: int, op: str, input, dim, index, source, alpha):
@@ -249,6 +252,7 @@ def _need_long(op, index):
 
 
 def _put_all(op, input, index, source, accumulate):
+    flags_only(op, accumulate=accumulate)
     _need_long(op, index)
     if input._h.dtype != source._h.dtype:
         raise RuntimeError(

@@ -13,7 +13,7 @@ from ..dtypes import ALL
 from ..tensor import Tensor, owned
 from .convert import in_dtype
 from .create import zeros
-from .declare import function, primitive
+from .declare import flags_only, function, primitive
 from .join import cat
 from .pointwise import _where as where
 from .ranges import linspace
@@ -148,6 +148,7 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
         RuntimeError: shapes or dtypes do not fit
     """
     _check(input, grid, mode, padding_mode)
+    flags_only("grid_sample", align_corners=False if align_corners is None else align_corners)
     if lib.tt_grid_sample_fits(input._h, grid._h):
         return _by_kernels(input, grid, mode, padding_mode, bool(align_corners))
     return _composed(input, grid, mode, padding_mode, bool(align_corners))
@@ -230,7 +231,7 @@ def affine_grid(theta, size, align_corners=None):
         raise NotImplementedError(
             f"affine_grid: only supports 4D and 5D sizes, for 2D and 3D affine transforms. Got size {size}"
         )
-    size = tuple([n.__index__() for n in size])
+    size = tuple([operator.index(n) for n in size])
     if tuple(theta.shape[1:]) != (dims, dims + 1) or theta._h.ndim != 3:
         raise ValueError(
             f"affine_grid: Expected a batch of affine matrices of shape Nx{dims}x{dims + 1} for size {size}. Got "
@@ -240,6 +241,7 @@ def affine_grid(theta, size, align_corners=None):
         raise ValueError(f"affine_grid: Expected non-zero, positive output size. Got {size}")
     if theta.shape[0] != size[0]:
         raise RuntimeError(f"affine_grid: expected {size[0]} matrices, but got {theta.shape[0]}")
+    flags_only("affine_grid", align_corners=False if align_corners is None else align_corners)
     axes = []
     for k, n in enumerate(reversed(size[2:])):  # x, y, z
         axis = (

@@ -8,7 +8,7 @@ import warnings
 from ..backends.cpu import ffi
 from ..tensor import Tensor
 from .activation import _hardtanh, floating
-from .declare import binary, primitive, real_only, refuse, ternary, without_history
+from .declare import binary, broadcast_shape, primitive, real_only, refuse, tensors_only, ternary, without_history
 from .declare.arguments import requires
 from .pointwise import _where as where
 from .pointwise_activation import _logsigmoid
@@ -46,9 +46,8 @@ def reduce_losses(losses: Tensor, reduction: str) -> Tensor:
 
 
 def _same_size(op, input, target):
-    for name, t in (("input", input), ("target", target)):
-        if not isinstance(t, Tensor):
-            raise TypeError(f"{op}(): argument '{name}' must be Tensor, not {type(t).__name__}")
+    """A warning where shapes differ, or RuntimeError: what PyTorch looks at first."""
+    tensors_only(op, input=input, target=target)
     if input.shape != target.shape:
         warnings.warn(
             f"Using a target size ({tuple(target.shape)}) that is different to the input size "
@@ -56,6 +55,7 @@ def _same_size(op, input, target):
             "ensure they have the same size.",
             stacklevel=3,
         )
+        broadcast_shape(op, [input._h, target._h])
 
 
 ternary("squared_difference_backward", params=("g", "a", "b"), doc="g 2 (a - b).")
@@ -83,8 +83,8 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
     """
     try:
         reduction = legacy(reduction, size_average, reduce)
-        floating("mse_loss", input)
         _same_size("mse_loss", input, target)
+        floating("mse_loss", input)
         return _weighted(_squared_difference(input, target), input, weight, reduction)
     except Exception as exc:
         refuse(exc)
@@ -148,8 +148,8 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
         beta: where the square ends
     """
     reduction = legacy(reduction, size_average, reduce)
-    floating("smooth_l1_loss", input)
     _same_size("smooth_l1_loss", input, target)
+    floating("smooth_l1_loss", input)
     if beta < 0:
         raise RuntimeError(f"smooth_l1_loss does not support negative values for beta, got {beta}")
     if beta == 0:
@@ -168,13 +168,13 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     Args:
         delta: where the square ends
     """
+    _same_size("huber_loss", input, target)
     reduction_code(reduction)
     floating("huber_loss", input)
     if isinstance(delta, complex):
         raise TypeError(f"huber_loss: delta must be a float or int, got: {type(delta)}")
     if delta <= 0:
         raise RuntimeError(f"huber_loss does not support non-positive values for delta, got {delta}")
-    _same_size("huber_loss", input, target)
     apart = _apart(input, target)
     losses = _huber(input - target, delta) if apart else _huber_between(input, target, delta)
     return _weighted(losses, input, weight, reduction, False)
@@ -261,7 +261,7 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
         log_target: whether ``target`` are logarithms, too
         reduction: ``'mean'``, ``'batchmean'`` or ``'sum'`` of the losses, or ``'none'``: all of them
     """
-    real_only("kl_div", input, target)
+    real_only("kl_div", input=input, target=target)
     reduction = legacy(reduction, size_average, reduce)
     if log_target:
         losses = target.exp() * (target - input)

@@ -6,7 +6,7 @@ from ..dtypes import int64
 from ..tensor import Tensor
 from .activation import floating
 from .activation import relu as _relu
-from .declare import function
+from .declare import function, tensors_only
 from .loss import legacy, reduce_losses, reduction_code
 from .pointwise_activation import _logsigmoid
 
@@ -36,12 +36,14 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
 
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """log(1 + exp(-target input)). Follows ``torch.nn.functional.soft_margin_loss``."""
+    tensors_only("soft_margin_loss", input=input, target=target)
     return reduce_losses(-_logsigmoid(target * input), legacy(reduction, size_average, reduce))
 
 
 def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
     """1 - cos where target is 1, max(0, cos - margin) where it is -1. Follows
     ``torch.nn.functional.cosine_embedding_loss``."""
+    tensors_only("cosine_embedding_loss", input1=input1, input2=input2, target=target)
     reduction = legacy(reduction, size_average, reduce)
     if target._h.ndim > 1 or input1._h.ndim != target._h.ndim + 1:
         raise RuntimeError(
@@ -100,6 +102,7 @@ def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
     Raises:
         RuntimeError: the shapes do not broadcast
     """
+    tensors_only("pairwise_distance", x1=x1, x2=x2)
     return (x1 - x2 + eps).norm(p, -1, keepdim)
 
 

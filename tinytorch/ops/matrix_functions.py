@@ -6,7 +6,7 @@ import math
 import operator
 
 from ..tensor import Tensor
-from .declare import both, function, primitive, publish, write_out
+from .declare import both, function, primitive, publish, tensors_only, write_out
 from .join import cat
 from .ranges import eye
 from .solve import inv
@@ -37,6 +37,7 @@ def matrix_power(input, n, *, out=None):
         TypeError: n is no integer
     """
     op = "linalg.matrix_power"
+    tensors_only(op, input=input)
     _check_square(op, input)
     if isinstance(n, bool) or not hasattr(n, "__index__"):
         raise TypeError(f"{op}(): argument 'n' must be int, not {type(n).__name__}")

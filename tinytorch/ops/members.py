@@ -11,19 +11,20 @@ def _never(what: str) -> property:
     return property(lambda self: False, doc=f"Is it {what}? Never here.")
 
 
-for _name, _what in (
-    ("is_meta", "without memory, on the device 'meta'"),
-    ("is_quantized", "quantized"),
-    ("is_nested", "nested"),
-    ("is_mkldnn", "in oneDNN's layout"),
-    ("is_mps", "on an Apple GPU"),
-    ("is_xpu", "on an Intel GPU"),
-    ("is_xla", "on an XLA device"),
-    ("is_vulkan", "on a Vulkan device"),
-    ("is_ipu", "on a Graphcore device"),
-    ("is_maia", "on a Maia device"),
-    ("is_mtia", "on an MTIA device"),
-):
+NEVER = {
+    "is_meta": "without memory, on the device 'meta'",
+    "is_quantized": "quantized",
+    "is_nested": "nested",
+    "is_mkldnn": "in oneDNN's layout",
+    "is_mps": "on an Apple GPU",
+    "is_xpu": "on an Intel GPU",
+    "is_xla": "on an XLA device",
+    "is_vulkan": "on a Vulkan device",
+    "is_ipu": "on a Graphcore device",
+    "is_maia": "on a Maia device",
+    "is_mtia": "on an MTIA device",
+}
+for _name, _what in NEVER.items():
     setattr(Tensor, _name, _never(_what))
 
 

@@ -130,7 +130,7 @@ def frobenius_norm(input, dim, keepdim=False, *, out=None):
     Returns:
         A tensor without these dimensions, or with ``keepdim`` of size 1 in them.
     """
-    return vector_norm(input, 2, dim if isinstance(dim, int) or len(dim) else None, keepdim, out=out)
+    return vector_norm(input, 2, None if dim == () or dim == [] else dim, keepdim, out=out)
 
 
 @function

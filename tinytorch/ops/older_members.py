@@ -15,7 +15,8 @@ from .addmm import addmm
 from .complex_numbers import conj_physical
 from .declare import both, function, ints, method, publish
 from .activation import gelu, relu
-from .sparse import RULES, sparse_csr_tensor
+from .members import NEVER
+from .sparse import RULES, SparseTensor, sparse_csr_tensor
 
 
 def _absent_device(name: str) -> None:
@@ -238,6 +239,8 @@ Tensor.volatile = _always(False, "False: it was replaced by ``no_grad``.").sette
     lambda self, value: warnings.warn("volatile was removed; use `with no_grad():` instead.", stacklevel=2)
 )
 Tensor._has_symbolic_sizes_strides = _always(False, "False: sizes are numbers.")
+for _name in ("_has_symbolic_sizes_strides", "itemsize", "name", "volatile", *NEVER):  # of a sparse tensor, too
+    setattr(SparseTensor, _name, vars(Tensor)[_name])
 Tensor._conj, Tensor._conj_physical = Tensor.conj, conj_physical
 
 

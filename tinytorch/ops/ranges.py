@@ -14,7 +14,7 @@ from ..devices import on_device
 from ..dtypes import ALL, INTEGRAL, Size, dtype_code, get_default_dtype
 from ..storage import TypedStorage, UntypedStorage, vector
 from ..tensor import FUNCTIONS, Tensor, as_class, attempted, owned
-from .create import code_of, finish, into, pinned, placed, sizes, tensor
+from .create import check_fits, code_of, finish, into, pinned, placed, sizes, tensor
 from .declare import function, scalar_kind, refuse
 from .from_python import pack
 
@@ -66,6 +66,8 @@ def arange(
             raise RuntimeError(f"arange: unsupported range: {start} -> {end}")
         distance, stride = end - start, step
         if INTEGRAL[code]:
+            for value in (start, end, step):
+                check_fits(lib.TT_U64 if code == lib.TT_U64 else lib.TT_I64, scalar_kind(value), value)
             start, end, step = int(start), int(end), int(step)
         if code == lib.TT_I64:
             stride = step
@@ -110,11 +112,14 @@ def range(
     (start, end, step), _ = _numbers("range", start, end, step)
     if step == 0:
         raise RuntimeError("range: step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"range: unsupported range: {start} -> {end}")
     if (end - start) * step < 0:
         raise RuntimeError(f"range: upper bound and lower bound inconsistent with step sign: {start}, {end}, {step}")
     n = math.floor((end - start) / step) + 1
     code = code_of(dtype, "range")
-    made = on_device(device, attempted.tt_arange, code, n, start, step, int(start), int(step))
+    whole = (int(start), int(step)) if INTEGRAL[code] else (0, 0)
+    made = on_device(device, attempted.tt_arange, code, n, start, step, *whole)
     return _deliver(made, "range", out, requires_grad)
 
 
@@ -126,6 +131,8 @@ def _steps(op: str, start, end, steps, code: int):
         raise TypeError(f"{op}(): argument 'steps' must be int, not {type(steps).__name__}") from None
     if steps < 0:
         raise RuntimeError(f"{op}: number of steps must be non-negative, got {steps}")
+    for value in (start, end):
+        check_fits(code, scalar_kind(value), value)
     if INTEGRAL[code]:  # the ends are cast first
         start, end = int(start), int(end)
     return start, end, steps

@@ -19,7 +19,7 @@ from ..tensor import Tensor, gives_tensors
 from .convert import in_dtype
 from .create import tensor as make_tensor
 from .create import zeros
-from .declare import function, primitive
+from .declare import flags_only, function, primitive
 from .dropout import dropped
 from .join import cat, stack
 from .linear import linear
@@ -292,6 +292,7 @@ def _states(kind: str, hx) -> tuple:
 
 
 def _padded(kind, input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
+    flags_only(kind, has_biases=has_biases, train=train, bidirectional=bidirectional, batch_first=batch_first)
     states = _states(kind, hx)
     _check_tensors(kind, input, states, params)
     for state in states:
@@ -300,7 +301,14 @@ def _padded(kind, input, hx, params, has_biases, num_layers, dropout, train, bid
     if input._h.ndim != 3:
         ndim, gated = input._h.ndim, kind in ("lstm", "gru")
         full = input._h.numel > 0
-        missing = ndim < 2 and (batch_first or kind == "lstm" and full) or ndim == 2 and gated and full
+        missing = (
+            ndim < 2
+            and (batch_first or kind == "lstm" and full)
+            or ndim == 2
+            and gated
+            and full
+            and all(p.dtype is input.dtype for p in params)
+        )
         raise _wrong_shape(missing)(f"{kind}: expected an input of 3 dimensions, got {ndim}")
     x = input.transpose(0, 1) if batch_first else input
     steps, batch, size = x.shape
@@ -311,6 +319,7 @@ def _padded(kind, input, hx, params, has_biases, num_layers, dropout, train, bid
 
 
 def _packed(kind, data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional):
+    flags_only(kind, has_biases=has_biases, train=train, bidirectional=bidirectional)
     states = _states(kind, hx)
     _check_tensors(kind, data, states, params)
     for state in states:
@@ -384,7 +393,7 @@ rnn_tanh, rnn_relu, lstm, gru = (_declare(kind) for kind in KINDS)
 
 def _cell(kind: str, input, states, w_ih, w_hh, b_ih, b_hh):
     name = f"{kind}_cell"
-    _check_tensors(name, input, states, (w_ih, w_hh))
+    _check_tensors(name, input, states, (w_ih, w_hh, *[b for b in (b_ih, b_hh) if b is not None]))
     hidden = w_hh.size(1)
     gates = GATES[kind] * hidden
     if not kind.startswith("rnn"):

@@ -186,7 +186,7 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, 
     Raises:
         RuntimeError: integers
     """
-    real_only("nanmean", input)
+    real_only("nanmean", input=input)
     if not input.dtype.is_differentiable:
         raise RuntimeError(
             f"nanmean(): expected input to have floating point or complex dtype but got {input.dtype.name}"

@@ -7,7 +7,7 @@ from ..devices import on_device
 from ..dtypes import iinfo
 from ..tensor import Tensor, attempted, owned
 from .create import check_fits
-from .declare import both, number, primitive, refuse, scalar_kind, update, write_out
+from .declare import both, flags_only, number, primitive, refuse, scalar_kind, update, write_out
 from .gather import along_vector, name_of, need_index
 from .index import ADD, LARGER, MULTIPLY, REPLACE, SLICE, SMALLER, embed
 from .shape import broadcast_shapes
@@ -293,6 +293,7 @@ def _lowest(input, largest: bool):
 
 
 def _reduced(op, input, dim, index, src, reduce, include_self):
+    flags_only(op, include_self=include_self)
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
         raise RuntimeError(f"{op}(): reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     dim, index, src = _scatter_arguments(op, input, dim, index, src)

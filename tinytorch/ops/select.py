@@ -79,12 +79,14 @@ def _masked(op, input, mask, value):
             raise RuntimeError(f"{op}: value of dtype {value.dtype.name} cannot be converted to {input.dtype.name}")
         return mask, value.to(input.dtype), input
     real = not isinstance(value, complex) or value.imag == 0
-    if not real and not input.is_complex() or isinstance(value, float) and not input.dtype.is_differentiable:
+    if not real and not input.is_complex():
         raise RuntimeError(f"{op}: value cannot be converted to type {input.dtype.name} without overflow: {value}")
     if isinstance(value, complex) and not input.is_complex():
         value = value.real
-    if isinstance(value, (float, int)) and input.is_floating_point():
+    if isinstance(value, (float, int)):
         check_fits(input._h.dtype, scalar_kind(value), value)
+    if isinstance(value, float) and not input.dtype.is_differentiable and input.dtype is not _bool:
+        value = int(value)
     return mask, bool(value) if input.dtype is _bool else value, input
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 
 from ..backends.cpu import ffi, lib
 from ..dtypes import Size, dtype_code
@@ -211,7 +210,7 @@ def unflatten(input, dim, sizes):
         raise TypeError(f"unflatten(): argument 'sizes' must be tuple of ints, not {type(sizes).__name__}")
     dim = input._dim(dim)
     shape = tuple(input.shape)
-    sizes = _inferred("unflatten", tuple([operator.index(s) for s in sizes]), shape[dim])
+    sizes = _inferred("unflatten", ints((sizes,)), shape[dim])
     n = 1
     for s in sizes:
         n *= s

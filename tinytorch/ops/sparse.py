@@ -124,11 +124,13 @@ def _answer(cls, func, types, args=(), kwargs=None):
 def _judged(fn, answer):
     """``answer``, an answer to calls of the public function ``fn``: what goes wrong in it is judged as in ``fn``."""
 
-    def call(*args, **kwargs):
+    def call(*args, out=None, **kwargs):
         try:
+            if out is not None:
+                raise NotImplementedError(f"{fn.__name__}: out= is not implemented for sparse tensors")
             return answer(*args, **kwargs)
         except Exception as exc:
-            refuse_call(exc, fn, args, kwargs)
+            refuse_call(exc, fn, args, kwargs if out is None else kwargs | {"out": out})
             if isinstance(exc, AttributeError) and isinstance(exc.obj, Tensor):  # of a dense one
                 raise NotImplementedError(
                     f"{fn.__name__}: not implemented for these dense and sparse tensors"

@@ -17,18 +17,12 @@ from .sparse_convert import to_dense, to_sparse_csr
 from .sparse_members import transpose
 
 
-def _refuse_out(out) -> None:
-    if out is not None:
-        raise NotImplementedError("out= is not implemented for sparse tensors")
-
-
 # Sums.
 
 
 @rule()
-def add(input, other, *, alpha=1, out=None):
+def add(input, other, *, alpha=1):
     """Of two sparse tensors, or of a dense and a sparse one."""
-    _refuse_out(out)
     if not isinstance(input, SparseTensor):
         return _dense_plus(input, other, alpha)
     if not isinstance(other, SparseTensor):
@@ -74,8 +68,8 @@ def _rows_of(dense: Tensor, s: SparseTensor) -> Tensor:
 
 
 @rule()
-def sub(input, other, *, alpha=1, out=None):
-    return add(input, other, alpha=-alpha, out=out)
+def sub(input, other, *, alpha=1):
+    return add(input, other, alpha=-alpha)
 
 
 @rule("add_")
@@ -129,9 +123,8 @@ def _is_scalar(x) -> bool:
 
 
 @rule()
-def mul(input, other, *, out=None):
+def mul(input, other):
     """By a number, or element by element by a dense tensor of the same shape."""
-    _refuse_out(out)
     if not isinstance(input, SparseTensor):
         input, other = other, input
     if _is_scalar(other):
@@ -158,8 +151,7 @@ def _common_places(a, b):
 
 
 @rule()
-def div(input, other, *, rounding_mode=None, out=None):
-    _refuse_out(out)
+def div(input, other, *, rounding_mode=None):
     if not isinstance(input, SparseTensor) or not _is_scalar(other):
         raise RuntimeError("Sparse division requires a scalar or zero-dim dense tensor divisor")
     return like(input, input._entries.div(other, rounding_mode=rounding_mode))
@@ -216,9 +208,8 @@ def _dots(rows, cols, a, b):
 
 
 @rule()
-def mm(input, mat2, *, out=None):
+def mm(input, mat2):
     """A dense matrix; of two sparse ones, a sparse matrix."""
-    _refuse_out(out)
     if not isinstance(input, SparseTensor):
         return _product(transpose(_coo(mat2), 0, 1), input.t()).t()
     if isinstance(mat2, SparseTensor):
@@ -256,25 +247,34 @@ def _sparse_product(a: SparseTensor, b: SparseTensor) -> SparseTensor:
 
 
 @rule()
-def mv(input, vec, *, out=None):
-    _refuse_out(out)
-    return _product(input, vec.unsqueeze(1)).squeeze(1)
+def mv(input, vec):
+    if isinstance(input, SparseTensor) and isinstance(vec, SparseTensor):
+        raise NotImplementedError("mv: a sparse matrix times a sparse vector is not implemented for sparse tensors")
+    if input.ndim != 2 or vec.ndim != 1 or input.shape[1] != vec.shape[0]:
+        raise RuntimeError(f"mv: shapes cannot be multiplied ({tuple(input.shape)} and {tuple(vec.shape)})")
+    column = RULES["unsqueeze"](vec, 1) if isinstance(vec, SparseTensor) else vec.unsqueeze(1)
+    return mm(input, column).squeeze(1)
 
 
 @rule()
-def matmul(input, other, *, out=None):
-    if isinstance(input, SparseTensor) and not isinstance(other, SparseTensor) and other.ndim == 1:
-        return mv(input, other, out=out)
-    if isinstance(other, SparseTensor) and not isinstance(input, SparseTensor) and input.ndim == 1:
-        return mv(transpose(_coo(other), 0, 1), input, out=out)
-    return mm(input, other, out=out)
+def matmul(input, other):
+    if input.ndim != 1 and other.ndim != 1:
+        return mm(input, other)
+    if input.ndim == other.ndim:
+        raise NotImplementedError("matmul: the product of two vectors is not implemented for sparse tensors")
+    if other.ndim == 1:
+        return mv(input, other)
+    return mv(transpose(_coo(other), 0, 1) if isinstance(other, SparseTensor) else other.mT, input)
 
 
 @rule()
-def addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
+def addmm(input, mat1, mat2, *, beta=1, alpha=1):
     if isinstance(input, SparseTensor):
         raise NotImplementedError("addmm: not implemented for a sparse matrix as the first argument")
-    product = mm(mat1, mat2, out=out)
+    input = input.expand(mat1.size(0), mat2.size(1))
+    if mat1.ndim != 2 or mat2.ndim != 2:
+        raise RuntimeError(f"addmm: expected matrices, got {mat1.ndim}D and {mat2.ndim}D tensors")
+    product = mm(mat1, mat2)
     product = product if alpha == 1 else product * alpha
     return product + (input if beta == 1 else input * beta)
 
@@ -329,9 +329,8 @@ RULES |= {
 
 
 @rule("sum")
-def sum_of(input, dim=None, keepdim=False, *, dtype=None, out=None):
+def sum_of(input, dim=None, keepdim=False, *, dtype=None):
     """Of all elements, or along dimensions: sparse while a sparse dimension is left."""
-    _refuse_out(out)
     if keepdim:
         raise NotImplementedError("sum: keepdim is not implemented for sparse tensors")
     values = input._entries if dtype is None else input._entries.to(dtype)

@@ -20,13 +20,11 @@ from .sparse_math import _dots, _row_numbers
 
 
 @rule("cat")
-def cat_of(tensors, dim=0, *, out=None):
+def cat_of(tensors, dim=0):
     """Along a sparse dimension places move on, along a dense one each has values of 0 where the others' are."""
     dense = [k for k, s in enumerate(tensors) if not isinstance(s, SparseTensor)]
-    if dense or out is not None:
-        raise RuntimeError(
-            f"cat: concatenating sparse tensors, but a dense tensor was found at position {dense or 'out'}"
-        )
+    if dense:
+        raise RuntimeError(f"cat: concatenating sparse tensors, but a dense tensor was found at position {dense}")
     parts = [_coo(s) for s in tensors]
     first = parts[0]
     dim, n = dim_of(dim, first.ndim), first._places.shape[0]
@@ -55,8 +53,8 @@ def cat_of(tensors, dim=0, *, out=None):
 
 
 @rule("stack")
-def stack_of(tensors, dim=0, *, out=None):
-    return cat_of([unsqueeze(s, dim) for s in tensors], dim, out=out)
+def stack_of(tensors, dim=0):
+    return cat_of([unsqueeze(s, dim) for s in tensors], dim)
 
 
 # Dimensions.
@@ -77,9 +75,9 @@ def unsqueeze(input, dim):
 def permute(input, *dims):
     """Sparse dimensions among themselves, and dense ones."""
     dims = dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims
-    s, dims = _coo(input), [dim_of(d, input.ndim) for d in dims]
-    n = s._places.shape[0]
-    if sorted(dims) != list(range(s.ndim)):
+    s = _coo(input)
+    n, dims = s._places.shape[0], [dim_of(d, s.ndim) for d in dims] if len(dims) == s.ndim else list(dims)
+    if len(dims) != s.ndim or sorted(dims) != list(range(s.ndim)):
         raise RuntimeError(
             f"permute(sparse_coo): dims {dims} are not those of a tensor of {s.ndim} dimensions, each once"
         )
@@ -93,7 +91,7 @@ def permute(input, *dims):
 
 
 @rule()
-def index_select(input, dim, index, *, out=None):
+def index_select(input, dim, index):
     s = _coo(input)
     n, dim = s._places.shape[0], dim_of(dim, s.ndim)
     size = [*s.shape[:dim], index.shape[0], *s.shape[dim + 1 :]]
@@ -214,9 +212,9 @@ RULES["is_same_size"] = lambda s, other: s.shape == other.shape
 
 
 @rule()
-def bmm(input, mat2, *, out=None):
+def bmm(input, mat2):
     """A stack of sparse matrices times dense ones: one product of the matrix with these blocks along its diagonal."""
-    if out is not None or not isinstance(input, SparseTensor) or isinstance(mat2, SparseTensor):
+    if not isinstance(input, SparseTensor) or isinstance(mat2, SparseTensor):
         raise NotImplementedError("bmm: implemented for sparse matrices times dense ones")
     s = _coo(input)
     if s.ndim != 3 or s._entries.ndim > 1 or mat2.ndim != 3 or (s.shape[0], s.shape[2]) != tuple(mat2.shape[:2]):

@@ -201,7 +201,7 @@ def mvlgamma(input, p):
         RuntimeError: ``p`` is not positive, or ``input`` is a bool or complex
     """
     p = operator.index(p)
-    real_only("mvlgamma", input)
+    real_only("mvlgamma", input=input)
     if input.dtype is _bool:
         raise RuntimeError("mvlgamma is not supported for bool tensors.")
     if p < 1:

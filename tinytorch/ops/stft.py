@@ -9,7 +9,7 @@ from ..tensor import Tensor
 from ..warn_once import first_time
 from .complex_numbers import view_as_real
 from .create import ones
-from .declare import both
+from .declare import both, flags_only
 from .fft import _c2c, _c2r, _r2c, scale_of
 from .pad import pad
 from .slicing import unfold_backward
@@ -100,6 +100,7 @@ def stft(
                 "return_complex=True in a future PyTorch release."
             )
         return_complex = True
+    flags_only("stft", return_complex=return_complex)
     if not FLOATING[input._h.dtype] and not COMPLEX[input._h.dtype]:
         raise RuntimeError(f"{text}: expected a tensor of floating point or complex values")
     if input.ndim not in (1, 2):

@@ -7,6 +7,7 @@ import copy
 
 from ...ops.pointwise import rsqrt
 from ...tensor import Tensor
+from ..module import Module
 from ..parameter import Parameter
 
 __all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights"]
@@ -60,9 +61,16 @@ def fuse_linear_bn_weights(
     return _fused(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, 0)
 
 
+def _check_evaluation(layer, bn):
+    for name, module in (("layer", layer), ("bn", bn)):
+        if not isinstance(module, Module):
+            raise TypeError(f"fuse: argument '{name}' must be Module, not {type(module).__name__}")
+        if module.training:
+            raise AssertionError("Fusion only for eval!")
+
+
 def _fuse(layer, bn, channel: int):
-    if layer.training or bn.training:
-        raise AssertionError("Fusion only for eval!")
+    _check_evaluation(layer, bn)
     if bn.running_mean is None or bn.running_var is None:
         raise AssertionError("bn.running_mean and bn.running_var must not be None")
     made = copy.deepcopy(layer)
@@ -82,6 +90,7 @@ def fuse_linear_bn_eval(linear, bn):
     """A new linear layer that computes what ``linear`` and the BatchNorm ``bn`` behind it do in evaluation. Follows
     ``torch.nn.utils.fuse_linear_bn_eval``; AssertionError in training, without running statistics, or for another
     number of channels, but one."""
+    _check_evaluation(linear, bn)
     if bn.num_features not in (linear.out_features, 1):
         raise AssertionError("To fuse, linear.out_features == bn.num_features or bn.num_features == 1")
     return _fuse(linear, bn, 0)

@@ -41,6 +41,6 @@ from .publish import (
     same_parameters,
     shown,
 )
-from .refusals import real_only, refuse, refuse_call
+from .refusals import flags_only, real_only, refuse, refuse_call, tensors_only
 from .reduction import reduction, shortcut
 from .update import overwrite, update

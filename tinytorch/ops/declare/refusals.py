@@ -222,6 +222,8 @@ _ASKED = {
     "split.split_size": "python int | Tensor | Sequence[_int]",
     "split.split_size_or_sections": "python int | Tensor | Sequence[_int]",
     "count_nonzero.dim": "int | Sequence[_int] | None",
+    "Tensor.count_nonzero.dim": "_int | Sequence[_int] | None",
+    "local_response_norm.size": None,
     "any.dim": "int | Sequence[_int] | None",
     "all.dim": "int | Sequence[_int] | None",
     "polygamma.n": "int",
@@ -408,8 +410,26 @@ _TYPES = {
 }
 
 
-def real_only(op: str, *tensors) -> None:
-    """RuntimeError where one of the tensors is complex: for operators made of others that would take it."""
-    for t in tensors:
-        if isinstance(t, Tensor) and t.is_complex():
+# What operators look at themselves that would give an answer to a wrong argument, so that nothing above is asked.
+
+
+def tensors_only(op: str, **given) -> None:
+    """TypeError for an argument that is no tensor."""
+    for name, t in given.items():
+        if not isinstance(t, Tensor):
+            raise TypeError(f"{op}(): argument '{name}' must be Tensor, not {type(t).__name__}")
+
+
+def flags_only(op: str, **given) -> None:
+    """TypeError for an argument that is no bool: any object would do as a flag."""
+    for name, flag in given.items():
+        if not isinstance(flag, bool):
+            raise TypeError(f"{op}(): argument '{name}' must be bool, not {type(flag).__name__}")
+
+
+def real_only(op: str, **given) -> None:
+    """``tensors_only``, and RuntimeError where one is complex: for operators made of others that would take it."""
+    tensors_only(op, **given)
+    for t in given.values():
+        if t.is_complex():
             raise RuntimeError(f"{op} is not supported for complex tensors.")
