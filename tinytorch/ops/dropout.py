@@ -95,10 +95,10 @@ def dropout(input, p=0.5, training=True, inplace=False):
     """
     try:
         _check_probability("dropout", p)
-        if training is False or p == 0 or not input._h.numel:
-            return input if isinstance(input, Tensor) else tensors_only("dropout", input=input)
-        if training is not True:
+        if training is not True and training is not False:
             flags_only("dropout", training=training)
+        if not training or p == 0 or not input._h.numel:
+            return input if isinstance(input, Tensor) else tensors_only("dropout", input=input)
         return input.mul_(dropout_mask(input, p)) if inplace else dropped(input, p)
     except Exception as exc:
         refuse(exc)
