@@ -139,11 +139,11 @@ def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
     if not input.dtype.is_differentiable:
         if input.dtype is _bool:
             raise RuntimeError("hardtanh: Bool inputs not supported for hardtanh")
+        if input.dtype is uint8 and (min_val <= -1 or max_val <= -1):
+            raise RuntimeError("hardtanh: cannot do hardtanh on an unsigned type with negative limits")
         for bound in (min_val, max_val):
             check_factor(input.dtype, bound)
         min_val, max_val = int(min_val), int(max_val)  # bounds do not promote
-        if input.dtype is uint8 and (min_val < 0 or max_val < 0):
-            raise RuntimeError("hardtanh: cannot do hardtanh on an unsigned type with negative limits")
     return overwrite(lambda x: _hardtanh(x, min_val, max_val), input, inplace)
 
 

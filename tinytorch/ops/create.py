@@ -311,7 +311,8 @@ def check_fits(code: int, kind: int, value) -> None:
 def check_factor(dtype, factor) -> None:
     """``check_fits`` for a number that scales a tensor of a dtype, or is compared with one; a tensor is not waited
     for."""
-    if is_number(factor):
+    usual = (type(factor) is float or type(factor) is int) and 0 <= factor <= 127  # which every dtype holds
+    if not usual and is_number(factor):
         check_fits(dtype.code, scalar_kind(factor), factor)
 
 

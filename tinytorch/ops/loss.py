@@ -47,7 +47,8 @@ def reduce_losses(losses: Tensor, reduction: str) -> Tensor:
 
 def _same_size(op, input, target):
     """A warning where shapes differ, or RuntimeError: what PyTorch looks at first."""
-    tensors_only(op, input=input, target=target)
+    if not (isinstance(input, Tensor) and isinstance(target, Tensor)):
+        tensors_only(op, input=input, target=target)
     if input.shape != target.shape:
         warnings.warn(
             f"Using a target size ({tuple(target.shape)}) that is different to the input size "
