@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ..tensor import Tensor
 from .arithmetic import in_common_dtype
-from .create import check_fits
-from .declare import both, method, old_order, refuse, scalar_kind
+from .declare import both, method, old_order, refuse
+from .fitting import fitted
 from .pointwise import _addcdiv, _addcmul
 
 
@@ -13,11 +13,7 @@ def _times(value, tensor1, *others):
     if value == 1:
         return tensor1
     tensor1 = in_common_dtype(tensor1, *others)
-    if tensor1.dtype.is_differentiable:
-        return tensor1 * value
-    value = value.item() if isinstance(value, Tensor) else value
-    check_fits(tensor1.dtype.code, scalar_kind(value), value)
-    return tensor1 * int(value.real)
+    return tensor1 * fitted(value, tensor1._h.dtype, computing=True)
 
 
 @both

@@ -26,6 +26,7 @@ from .declare import (
     shown,
     write_out,
 )
+from .fitting import fitted
 from .pointwise import (
     _add,
     _addcmul,
@@ -62,7 +63,13 @@ def _scaled(op, input, other, alpha):
         if other._h.dtype == lib.TT_BOOL:
             return other & bool(alpha)
         other = in_common_dtype(other, input)
-    return other * alpha
+        code = other._h.dtype
+    else:
+        code = lib.tt_result_type(operand(input, op, "input")._h, operand(other, op, "other")._h)
+    factor = fitted(alpha, code) if op.startswith("add") else -fitted(-alpha, code)  # it is added
+    if isinstance(other, int) and ALL[code].is_differentiable:
+        other = float(other)  # the product of two integers might be none of int64
+    return other * factor
 
 
 def in_common_dtype(x: Tensor, *others) -> Tensor:
@@ -381,27 +388,28 @@ def lerp(input, end, weight, *, out=None):
         RuntimeError: the shapes do not broadcast, or an input is not floating
     """
     try:
-        _check_lerp(input, end, weight)
-        return _lerp(input, end, weight, out=out)
+        return _lerp(input, end, _check_lerp(input, end, weight), out=out)
     except Exception as exc:
         refuse(exc)
         raise
 
 
 def _check_lerp(input, *others):
-    """RuntimeError unless tensors have the dtype of ``input``; a weight without dimensions is as good as a number."""
+    """The weight. RuntimeError unless tensors have the dtype of ``input``; a weight without dimensions is as good as a
+    number."""
     if not isinstance(input, Tensor):
         raise TypeError(f"lerp(): argument 'input' must be Tensor, not {type(input).__name__}")
     for name, t in zip(("end", "weight"), others):
         if isinstance(t, Tensor) and t._h.dtype != input._h.dtype and (name == "end" or t._h.ndim):
             raise RuntimeError(f"lerp: expected dtype {input.dtype!r} for `{name}` but got dtype {t.dtype!r}")
+    weight = others[1]
+    return weight if isinstance(weight, Tensor) else fitted(weight, input._h.dtype, True)
 
 
 @method
 def lerp_(self, end, weight):
     """``lerp`` in place."""
-    _check_lerp(self, end, weight)
-    return _lerp.op.into(self, (self, end, weight), "lerp_")
+    return _lerp.op.into(self, (self, end, _check_lerp(self, end, weight)), "lerp_")
 
 
 def _check_heaviside(input, values):
