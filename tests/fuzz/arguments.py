@@ -91,6 +91,14 @@ class Short(list):
 
 
 @hostile
+class Cycle(list):
+    """A list that holds itself."""
+
+    def __init__(self):
+        self.append(self)
+
+
+@hostile
 class Anything:
     """Has every attribute, of no use."""
 

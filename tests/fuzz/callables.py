@@ -66,7 +66,7 @@ OBJECTS = (
 #: that are not there.
 LEFT_OUT = {
     "save", "load", "config", "fuse", "cuda.manual_seed", "cuda.manual_seed_all", "detect_anomaly", "from_file",
-    "get_worker_info", "DataLoader",
+    "get_worker_info", "DataLoader", "set_default_validate_args",
     "graph_to_dot", "OutOfMemoryError", "LinAlgError", "no_grad", "enable_grad", "inference_mode", "GradcheckError",
     "SDPBackend", "share_memory_", "xpu", "mtia", "__dir__", "__setstate__", "__reduce_ex__", "__new__", "set_",
     "Function", "Node",

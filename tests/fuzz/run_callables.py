@@ -30,6 +30,7 @@ import tinytorch
 from fuzz import arguments, callables
 from fuzz.children import Death, spread
 from fuzz.run_aliasing import open_device
+from fuzz.sweep import Sweep
 from tinytorch.backends.cpu import lib
 
 SECONDS = 100.0  # PyTorch's first optimizer takes seconds, and ten times as many beside other work
@@ -102,8 +103,8 @@ def memory():
         return int(file.read().split()[0]) * resource.getpagesize() + (1 << 30)
 
 
-def run(m, numbers, jobs, fused=False, seconds=SECONDS, device="cpu"):
-    """{number: what its call does in a library}. ``fused``: every fourth in fused mode."""
+def run(m, numbers, jobs, fused=False, seconds=SECONDS, device="cpu", calls=callables):
+    """{number: what its call does in a library}. ``fused``: every fourth in fused mode. ``calls``: whose they are."""
     names, before = arguments.scope(m, device), None
     limits = {"share": 2000, "memory": memory()} if device == "cpu" else {"share": 60}
 
@@ -114,7 +115,7 @@ def run(m, numbers, jobs, fused=False, seconds=SECONDS, device="cpu"):
             open_device(device)
             before = modes()
         inside = tinytorch.fuse if fused and number % 4 == 3 else contextlib.nullcontext
-        source = callables.call(number)
+        source = calls.call(number)
         found = outcome(m, source, names, inside)
         if back := callables.RESTORED.get(source.partition("(")[0]):
             eval(back, dict(names))
@@ -168,7 +169,7 @@ def import_modules():
         importlib.import_module(f"torch.{module}")
 
 
-def wrong(number, ours, theirs):
+def wrong(number, ours, theirs, calls=callables):
     """Why an outcome is wrong, in a few words; "" if it is not."""
     if ours[0] == "died" and "hangs" in ours[1] and ours == theirs:  # as many steps as were asked for
         return ""
@@ -184,31 +185,32 @@ def wrong(number, ours, theirs):
         return ""
     if classes[0] == "KeyError" and raised and theirs[1][0] == "AttributeError":
         return ""  # of a container, whose keys are attributes in PyTorch
-    if classes[0] == "AssertionError" and "testing.assert_" in callables.call(number):
+    if classes[0] == "AssertionError" and "testing.assert_" in calls.call(number):
         return ""
     if classes[0] in NEVER:
         return f"{classes[0]} from inside"
-    if not raised or "Fault" in theirs[1] or not callables.is_mutated(number):
+    if not raised or "Fault" in theirs[1] or not calls.is_mutated(number):
         return "" if ORDINARY & set(classes) or classes[0] in ("MemoryError", "BufferError") else classes[0]
-    if allowed(callables.call(number), theirs[1][0], theirs[2], classes[0], ours[2]):
+    if allowed(calls.call(number), theirs[1][0], theirs[2], classes[0], ours[2]):
         return ""
     return f"{classes[0]} for {theirs[1][0]}"
 
 
-def fuzz(numbers, torch=None, jobs=1, seconds=SECONDS, device="cpu"):
+def fuzz(numbers, torch=None, jobs=1, seconds=SECONDS, device="cpu", calls=callables):
     """Makes the calls. Gives [(number, why it is wrong, what it does here, what in PyTorch)] and counts. Of
     another device than the CPU, for which kernels may be missing, the classes of exceptions are not compared."""
-    ours = run(tinytorch, numbers, jobs, fused=True, seconds=seconds, device=device)
+    ours = run(tinytorch, numbers, jobs, fused=True, seconds=seconds, device=device, calls=calls)
     theirs = {}
     if torch is not None:
         threads = torch.get_num_threads()
         torch.set_num_threads(1)  # a forked process has no others
         try:
-            theirs = run(torch, [n for n in numbers if ours[n][0] in ("raised", "died")], jobs, seconds=seconds)
+            asked = [n for n in numbers if ours[n][0] in ("raised", "died")]
+            theirs = run(torch, asked, jobs, seconds=seconds, calls=calls)
         finally:
             torch.set_num_threads(threads)
     counts = collections.Counter(told[0] for told in ours.values())
-    found = [(n, wrong(n, ours[n], theirs.get(n)), ours[n], theirs.get(n)) for n in numbers]
+    found = [(n, wrong(n, ours[n], theirs.get(n), calls), ours[n], theirs.get(n)) for n in numbers]
     return [row for row in found if row[1] and (device == "cpu" or " for " not in row[1])], counts
 
 
@@ -219,6 +221,8 @@ def main(argv=None):
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--device", default="cpu", help="of the arguments' tensors")
     parser.add_argument("--show", type=int, default=3, help="calls shown of each kind of fault")
+    parser.add_argument("--sweep", metavar="DTYPE", help="each argument of the table's samples in turn, all values")
+    parser.add_argument("--samples", type=int, default=1, help="--sweep: of how many samples of each function")
     options = parser.parse_args(argv)
     try:
         import torch
@@ -227,23 +231,25 @@ def main(argv=None):
     else:
         import_modules()
     start = time.perf_counter()
-    numbers = list(range(options.first, options.first + options.calls))
-    if options.calls == 1:
-        print(callables.call(options.first))
-    found, counts = fuzz(numbers, torch, options.jobs, SECONDS, options.device)
+    calls = Sweep(options.sweep, options.samples) if options.sweep else callables
+    last = len(calls.calls) if options.sweep else options.first + options.calls
+    numbers = list(range(options.first, last))
+    if len(numbers) == 1:
+        print(calls.call(options.first))
+    found, counts = fuzz(numbers, torch, options.jobs, SECONDS, options.device, calls)
     kinds = collections.defaultdict(list)
     for number, why, ours, theirs in found:
         kinds[why, ours[3] if ours[0] == "raised" else ""].append((number, ours, theirs))
     for (why, place), rows in sorted(kinds.items(), key=lambda item: -len(item[1])):
         print(f"\n{len(rows)} x {why} ({place})")
         for number, ours, theirs in rows[: options.show]:
-            print(f"  {number}: {callables.call(number)}")
+            print(f"  {number}: {calls.call(number)}")
             print(f"    {': '.join((ours[1][0], ours[2])) if ours[0] == 'raised' else ours[1]}")
             if theirs is not None and theirs[0] == "raised":
                 print(f"    torch: {theirs[1][0]}: {theirs[2]}")
     done = ", ".join(f"{n} {what}" for what, n in sorted(counts.items()))
     took = time.perf_counter() - start
-    print(f"\n{options.calls} calls ({done}): {len(found)} wrong; {options.calls / took:.0f} calls/s")
+    print(f"\n{len(numbers)} calls ({done}): {len(found)} wrong; {len(numbers) / took:.0f} calls/s")
     return bool(found)
 
 

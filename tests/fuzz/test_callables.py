@@ -7,6 +7,7 @@ import pytest
 import tinytorch
 from fuzz import callables, run_callables
 from fuzz.run_callables import wrong
+from fuzz.sweep import Sweep
 
 #: Of a thousand calls so many may raise another class than PyTorch's: orders of checks that are not PyTorch's.
 PER_THOUSAND = 0.2
@@ -29,6 +30,16 @@ def test_hostile_calls(torch):
 @pytest.mark.slow
 def test_many_hostile_calls(torch):
     check(list(range(10_000, 210_000)), torch, jobs=os.cpu_count())
+
+
+def test_each_argument_in_turn(torch):
+    """Of the sweep, which ``python tests/fuzz callables --sweep float32`` runs whole, every 50th call."""
+    run_callables.import_modules()
+    sweep = Sweep()
+    assert len(sweep.calls) > 80_000
+    found, counts = run_callables.fuzz(list(range(0, len(sweep.calls), 50)), torch, calls=sweep)
+    assert not [(sweep.call(n), why, ours) for n, why, ours, _ in found]
+    assert counts["raised"] > 1000
 
 
 def test_everything_is_called():

@@ -153,7 +153,7 @@ class GradScaler:
         if not found:
             raise AssertionError("No inf checks were recorded for this optimizer.")
         where_, flag = next(iter(found.items()))
-        if len(found) == 1 and where_.type == "cuda" and isinstance(optimizer, ByRule) and optimizer.can_skip(where_):
+        if len(found) == 1 and where_.type == "cuda" and isinstance(optimizer, ByRule) and optimizer._can_skip(where_):
             try:  # nobody waits for the device: it steps, or does not
                 optimizer.found_inf = flag
                 result = optimizer.step(*args, **kwargs)

@@ -42,15 +42,15 @@ class Adadelta(ByRule):
             },
         )
 
-    def states(self, group):
+    def _states(self, group):
         return "square_avg", "acc_delta", None
 
-    def numbers(self, group, lr):
+    def _numbers(self, group, lr):
         rho = group["rho"]
         flags, decay = decay_of(group, lr)
         return flags, 0.0, 0.0, decay, 0.0, rho, 1 - rho, 0.0, 0.0, group["eps"]
 
-    def formula(self, p, g, s, step, lr, group):
+    def _formula(self, p, g, s, step, lr, group):
         rho, eps = group["rho"], group["eps"]
         square = s["square_avg"] * rho + g * g * (1 - rho)
         delta = (s["acc_delta"] + eps).sqrt() / (square + eps).sqrt() * g

@@ -50,7 +50,7 @@ class Adafactor(Optimizer):
             },
         )
 
-    def begin(self, p, s) -> None:
+    def _begin(self, p, s) -> None:
         """Gives a parameter whose first step this is its state."""
         s["step"] = step_count()
         if p.ndim > 1:
@@ -73,7 +73,7 @@ class Adafactor(Optimizer):
     def _update_one(self, p, group) -> None:
         s = self.state[p]
         if not s:
-            self.begin(p, s)
+            self._begin(p, s)
         s["step"].add_(1)
         step, lr = s["step"].item(), float(group["lr"])
         g = -p._grad if group["maximize"] else p._grad

@@ -45,7 +45,7 @@ class Adagrad(ByRule):
         )
         for group in self.param_groups:
             for p in group["params"]:
-                self.begin(p, self.state[p], group)
+                self._begin(p, self.state[p], group)
 
     def share_memory(self) -> None:
         """Moves the sums of squares to memory that other processes see."""
@@ -53,21 +53,21 @@ class Adagrad(ByRule):
             for p in group["params"]:
                 self.state[p]["sum"].share_memory_()
 
-    def begin(self, p, s, group):
+    def _begin(self, p, s, group):
         if "step" not in s:
             s["step"] = step_count()
         if "sum" not in s:
             start = group["initial_accumulator_value"]
             s["sum"] = filled_for(p, complex(start, start) if p.is_complex() else start)
 
-    def states(self, group):
+    def _states(self, group):
         return "sum", None, None
 
-    def numbers(self, group, lr):
+    def _numbers(self, group, lr):
         flags, decay = decay_of(group, lr)
         return flags, group["lr_decay"], 0.0, decay, 0.0, 0.0, 0.0, 0.0, 0.0, group["eps"]
 
-    def sparse_step(self, p, s, group):
+    def _sparse_step(self, p, s, group):
         if group["weight_decay"]:
             raise RuntimeError("weight_decay option is not compatible with sparse gradients")
         s["step"] += 1
@@ -79,6 +79,6 @@ class Adagrad(ByRule):
         rate = float(group["lr"]) / (1 + (s["step"].item() - 1) * group["lr_decay"])
         p[places] -= g / (total.sqrt() + group["eps"]) * rate
 
-    def formula(self, p, g, s, step, lr, group):
+    def _formula(self, p, g, s, step, lr, group):
         total = s["sum"] + g * g
         return g / (total.sqrt() + group["eps"]) * (-lr / (1 + (step - 1) * group["lr_decay"])), total

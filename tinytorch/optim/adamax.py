@@ -41,15 +41,15 @@ class Adamax(ByRule):
             },
         )
 
-    def states(self, group):
+    def _states(self, group):
         return "exp_avg", "exp_inf", None
 
-    def numbers(self, group, lr):
+    def _numbers(self, group, lr):
         beta1, beta2 = group["betas"]
         flags, decay = decay_of(group, lr)
         return flags, 0.0, beta1, decay, 1 - beta1, beta2, 0.0, 0.0, 0.0, group["eps"]
 
-    def formula(self, p, g, s, step, lr, group):
+    def _formula(self, p, g, s, step, lr, group):
         beta1, beta2 = group["betas"]
         average = s["exp_avg"].lerp(g, 1 - beta1)
         norm = (s["exp_inf"] * beta2).maximum(g.abs() + group["eps"])

@@ -45,38 +45,38 @@ class ASGD(ByRule):
             },
         )
 
-    def states(self, group):
+    def _states(self, group):
         return "ax", None, None
 
-    def begin(self, p, s, group):
-        super().begin(p, s, group)
+    def _begin(self, p, s, group):
+        super()._begin(p, s, group)
         for name, start in (("eta", float(group["lr"])), ("mu", 1.0)):
             if name not in s:
                 s[name] = step_count(start, p if group["capturable"] else None)
 
-    def numbers(self, group, lr, shrink, mu):
+    def _numbers(self, group, lr, shrink, mu):
         flags, decay = decay_of(group, lr)
         return flags, 0.0, 0.0, decay, shrink, mu, 0.0, 0.0, 0.0, 0.0
 
     def update(self, group):
         params = [p for p in group["params"] if p._grad is not None]
         if group["differentiable"] or group["capturable"] or self.found_inf is not None:
-            return self.by_formula(group, params)
+            return self._by_formula(group, params)
         alike: dict[tuple, list] = {}  # parameters of the same step: all, as a rule
         for p in params:
             s = self.state[p]
-            self.begin(p, s, group)
+            self._begin(p, s, group)
             alike.setdefault((s["step"].item(), s["eta"].item(), s["mu"].item()), []).append(p)
         lr = float(group["lr"])
         for (step, eta, mu), same in alike.items():
-            if self.by_rule(group, same, eta, 1 - group["lambd"] * eta, mu):
+            if self._by_rule(group, same, eta, 1 - group["lambd"] * eta, mu):
                 for p in same:
                     s = self.state[p]
                     s["step"].fill_(step + 1)
                     s["eta"].fill_(_rate(lr, step + 1, group))
                     s["mu"].fill_(1 / max(1.0, step + 1 - group["t0"]))
 
-    def formula(self, p, g, s, step, lr, group):
+    def _formula(self, p, g, s, step, lr, group):
         eta = s["eta"]
         change = p * (-group["lambd"] * eta) - g * eta
         average = s["ax"] + (p + change - s["ax"]) * s["mu"]

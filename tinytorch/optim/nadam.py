@@ -47,15 +47,15 @@ class NAdam(ByRule):
             },
         )
 
-    def states(self, group):
+    def _states(self, group):
         return "exp_avg", "exp_avg_sq", None
 
-    def begin(self, p, s, group):
-        super().begin(p, s, group)
+    def _begin(self, p, s, group):
+        super()._begin(p, s, group)
         if "mu_product" not in s:
             s["mu_product"] = step_count(1.0, p if group["capturable"] else None)
 
-    def numbers(self, group, lr, root, ahead):
+    def _numbers(self, group, lr, root, ahead):
         beta1, beta2 = group["betas"]
         flags, decay = decay_of(group, lr)
         return flags, 0.0, 0.0, decay, 1 - beta1, beta2, 1 - beta2, root, ahead, group["eps"]
@@ -63,18 +63,18 @@ class NAdam(ByRule):
     def update(self, group):
         params = [p for p in group["params"] if p._grad is not None]
         if group["differentiable"] or group["capturable"] or self.found_inf is not None:
-            return self.by_formula(group, params)
+            return self._by_formula(group, params)
         alike: dict[tuple, list] = {}  # parameters of the same step: all, as a rule
         for p in params:
             s = self.state[p]
-            self.begin(p, s, group)
+            self._begin(p, s, group)
             step = s["step"].item() + 1
             product = s["mu_product"] * _momentum(step, group)
             alike.setdefault((step, product.item()), []).append((p, product))
         lr, beta2 = float(group["lr"]), group["betas"][1]
         for (step, product), members in alike.items():
             mu, following = _momentum(step, group), _momentum(step + 1, group)
-            done = self.by_rule(
+            done = self._by_rule(
                 group,
                 [p for p, _ in members],
                 lr * (1 - mu) / (1 - product),
@@ -86,7 +86,7 @@ class NAdam(ByRule):
                     self.state[p]["step"].fill_(step)
                     self.state[p]["mu_product"].copy_(product)
 
-    def formula(self, p, g, s, step, lr, group):
+    def _formula(self, p, g, s, step, lr, group):
         beta1, beta2 = group["betas"]
         mu, following = _momentum(step, group), _momentum(step + 1, group)
         kept = s["mu_product"] * mu

@@ -44,15 +44,15 @@ class RAdam(ByRule):
             },
         )
 
-    def states(self, group):
+    def _states(self, group):
         return "exp_avg", "exp_avg_sq", None
 
-    def numbers(self, group, lr):
+    def _numbers(self, group, lr):
         beta1, beta2 = group["betas"]
         flags, decay = decay_of(group, lr)
         return flags, 0.0, beta1, decay, 1 - beta1, beta2, 1 - beta2, 0.0, 0.0, group["eps"]
 
-    def formula(self, p, g, s, step, lr, group):
+    def _formula(self, p, g, s, step, lr, group):
         beta1, beta2 = group["betas"]
         average = s["exp_avg"].lerp(g, 1 - beta1)
         square = s["exp_avg_sq"] * beta2 + g * g * (1 - beta2)

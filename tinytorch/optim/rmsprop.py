@@ -44,14 +44,14 @@ class RMSprop(ByRule):
             },
         )
 
-    def states(self, group):
+    def _states(self, group):
         return (
             "square_avg",
             "grad_avg" if group["centered"] else None,
             "momentum_buffer" if group["momentum"] > 0 else None,
         )
 
-    def numbers(self, group, lr):
+    def _numbers(self, group, lr):
         alpha, momentum = group["alpha"], group["momentum"]
         flags, decay = decay_of(group, lr)
         if momentum > 0:
@@ -60,7 +60,7 @@ class RMSprop(ByRule):
             flags |= lib.TT_CENTERED
         return flags, 0.0, 0.0, decay, momentum, alpha, 1 - alpha, 0.0, 0.0, group["eps"]
 
-    def formula(self, p, g, s, step, lr, group):
+    def _formula(self, p, g, s, step, lr, group):
         alpha, momentum = group["alpha"], group["momentum"]
         new = [s["square_avg"] * alpha + g * g * (1 - alpha)]
         variance = new[0]

@@ -41,21 +41,21 @@ class Rprop(ByRule):
             },
         )
 
-    def states(self, group):
+    def _states(self, group):
         return "prev", "step_size", None
 
-    def begin(self, p, s, group):
+    def _begin(self, p, s, group):
         if "step_size" not in s:
             lr = float(group["lr"])
             s["step_size"] = filled_for(p, complex(lr, lr) if p.is_complex() else lr)
-        super().begin(p, s, group)
+        super()._begin(p, s, group)
 
-    def numbers(self, group, lr):
+    def _numbers(self, group, lr):
         smaller, larger = group["etas"]
         least, largest = group["step_sizes"]
         return 0, 0.0, 0.0, 0.0, smaller, larger, least, largest, 0.0, 0.0
 
-    def formula(self, p, g, s, step, lr, group):
+    def _formula(self, p, g, s, step, lr, group):
         smaller, larger = group["etas"]
         agreement = (g * s["prev"]).sign()
         factor = (1 - agreement.abs()).masked_fill(agreement > 0, larger).masked_fill(agreement < 0, smaller)

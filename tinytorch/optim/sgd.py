@@ -47,14 +47,14 @@ class SGD(ByRule):
             },
         )
 
-    def states(self, group):
+    def _states(self, group):
         return ("momentum_buffer" if group["momentum"] else None,)
 
-    def begin(self, p, s, group):
+    def _begin(self, p, s, group):
         if group["momentum"]:
             s.setdefault("momentum_buffer", None)
 
-    def by_rule(self, group, params):
+    def _by_rule(self, group, params):
         momenta, fresh, buffers = NULL, NULL, None
         momentum = group["momentum"]
         if momentum != 0:
@@ -73,23 +73,23 @@ class SGD(ByRule):
         if momentum != 0:
             flags |= lib.TT_MOMENTUM | (lib.TT_NESTEROV if group["nesterov"] else 0)
         numbers = flags, 0.0, 0.0, decay, momentum, 1 - group["dampening"], 0.0, 0.0, 0.0, 0.0
-        done = self.call(group, params, (momenta, NULL, NULL), NULL, fresh, float(group["lr"]), numbers)
+        done = self._call(group, params, (momenta, NULL, NULL), NULL, fresh, float(group["lr"]), numbers)
         if not done:
-            return self.declined(group, params)
+            return self._declined(group, params)
         if buffers is not None:
             for p, b in zip(params, buffers):
                 self.state[p]["momentum_buffer"] = b
 
-    def can_skip(self, where):
+    def _can_skip(self, where):
         begun = all(
             not group["dampening"] or self.state[p].get("momentum_buffer") is not None
             for group in self.param_groups
             for p in group["params"]
             if p._grad is not None and group["momentum"]
         )  # the first momentum is the first gradient that is finite, and not dampened
-        return begun and super().can_skip(where)
+        return begun and super()._can_skip(where)
 
-    def formula(self, p, g, s, step, lr, group):
+    def _formula(self, p, g, s, step, lr, group):
         momentum = group["momentum"]
         if not momentum:
             return (g * -lr,)
@@ -97,7 +97,7 @@ class SGD(ByRule):
         new = g.clone() if old is None else old * momentum + g * (1 - group["dampening"])
         return (g + new * momentum if group["nesterov"] else new) * -lr, new
 
-    def sparse_step(self, p, s, group):
+    def _sparse_step(self, p, s, group):
         if group["weight_decay"]:
             raise RuntimeError("SGD does not support sparse gradients with weight_decay")
         g, momentum = -p._grad if group["maximize"] else p._grad, group["momentum"]
