@@ -15,7 +15,6 @@ import warnings
 import weakref
 from _thread import get_ident
 
-from .. import cuda
 from ..amp.autocast_mode import autocast_of_here
 from ..autograd import engine
 from ..autograd.api import backward
@@ -25,8 +24,9 @@ from ..autograd.graph import saved_tensors_hooks
 from ..autograd.modes import PARTIAL, current, enable_grad, is_grad_enabled, no_grad
 from ..autograd.node import describe, pack_with
 from ..fuse.listeners import place_of
-from ..tensor import FUNCTIONS, Tensor
+from ..tensor import Tensor
 from ..weak import End, taken
+from .device_states import DefaultDeviceType, RandomStates, get_device_states, set_device_states  # noqa: F401
 from .selective import (
     SAC_IGNORED_OPS,  # noqa: F401
     CheckpointPolicy,
@@ -95,75 +95,6 @@ class set_checkpoint_debug_enabled(_setting):
 def noop_context_fn():
     """Two contexts that change nothing: of the forward pass, and of the recomputation."""
     return contextlib.nullcontext(), contextlib.nullcontext()
-
-
-class DefaultDeviceType:
-    """The kind of device whose random generators ``set_device_states`` sets where it is not told one. Follows
-    ``torch.utils.checkpoint.DefaultDeviceType``."""
-
-    _default_device_type: str | None = None
-
-    @staticmethod
-    def set_device_type(device: str = "cuda") -> None:
-        """Sets it."""
-        DefaultDeviceType._default_device_type = device
-
-    @staticmethod
-    def get_device_type() -> str:
-        """What was set, or "cuda" where there is a CUDA device, else "cpu"."""
-        return DefaultDeviceType._default_device_type or ("cuda" if cuda.is_available() else "cpu")
-
-
-def _on_devices(args):
-    """The CUDA tensors among arguments, in containers too."""
-    for a in args:
-        if isinstance(a, Tensor):
-            if a.is_cuda:
-                yield a
-        elif isinstance(a, (list, tuple)):
-            yield from _on_devices(a)
-        elif isinstance(a, dict):
-            yield from _on_devices(a.values())
-
-
-def get_device_states(*args) -> tuple[list[int], list[Tensor]]:
-    """The numbers of the devices of the tensors among ``args``, and in containers there, but the CPU, and the states of
-    their generators. Follows ``torch.utils.checkpoint.get_device_states``."""
-    devices = [a.get_device() for a in _on_devices(args)]
-    return devices, [cuda.get_rng_state(d) for d in devices]
-
-
-def set_device_states(devices, states, *, device_type=None) -> None:
-    """Sets the devices' random generators to ``states``, which are CUDA's unless ``device_type`` is another. Follows
-    ``torch.utils.checkpoint.set_device_states``."""
-    if (device_type or DefaultDeviceType.get_device_type()) == "meta":
-        return
-    for device, state in zip(devices, states):
-        cuda.set_rng_state(state, device)
-
-
-class _Random:
-    """Where the random generators stand: the CPU's, and those of the arguments' devices."""
-
-    def __init__(self, args):
-        devices = {a.device for a in _on_devices(args)}
-        self.cpu, self.cuda = FUNCTIONS["get_rng_state"](), [(d, cuda.get_rng_state(d)) for d in devices]
-
-    @contextlib.contextmanager
-    def again(self):
-        """Inside, the generators go on from here."""
-        now = _Random(())
-        now.cuda = [(d, cuda.get_rng_state(d)) for d, _ in self.cuda]
-        self.restore()
-        try:
-            yield
-        finally:
-            now.restore()
-
-    def restore(self):
-        FUNCTIONS["set_rng_state"](self.cpu)
-        for device, state in self.cuda:
-            cuda.set_rng_state(state, device)
 
 
 class _Slot:
@@ -385,7 +316,7 @@ class CheckpointFunction(Function):
     @staticmethod
     def forward(ctx, run_function, preserve_rng_state, *args):
         check_backward_validity(args)
-        ctx.run_function, ctx.random = run_function, _Random(args) if preserve_rng_state else None
+        ctx.run_function, ctx.random = run_function, RandomStates(args) if preserve_rng_state else None
         ctx.autocast = autocast_of_here()
         ctx.args = [None if isinstance(a, Tensor) else a for a in args]
         ctx.save_for_backward(*[a for a in args if isinstance(a, Tensor)])
@@ -468,7 +399,7 @@ def checkpoint(
     forward_context, context = context_fn()
     if not is_grad_enabled():
         return function(*args, **kwargs)
-    random = _Random(args) if preserve_rng_state else None
+    random = RandomStates(args) if preserve_rng_state else None
     part = _Part(function, args, kwargs, random, context, determinism_check, early_stop, debug)
     with saved_tensors_hooks(part.pack, part.unpack), forward_context:
         out = function(*args, **kwargs)
