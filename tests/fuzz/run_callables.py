@@ -137,7 +137,7 @@ SLIPS = re.compile(
     "|internal error|not implemented for 'Complex|narrow\\(\\): length must"
     "|add\\(sparse, dense\\) is not supported|tensors do not have strides|output_size\\[\\d\\]=-inf"
     "|can't concat str to bytes|could not be broadcast together"
-    "|more than one element of the written-to tensor|got: anchor \\w+, positive"
+    "|more than one element of the written-to tensor|got: anchor (\\w+|<attribute.*), positive"
     "|Coefficients cannot be empty|Could not run 'aten|unsupported tensor layout|unexpected error"
 )
 #: PyTorch's arithmetic takes a number for ``out``, and writes the result into a tensor that nobody sees.

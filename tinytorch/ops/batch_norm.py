@@ -148,8 +148,10 @@ def _statistics(input: Tensor, running_mean, running_var, training: bool, moment
 
 def _normalized(op: str, input, weight, bias, running_mean, running_var, training, momentum, eps):
     """The result, and the statistics that were used."""
-    tensors_only(op, input=input)
-    flags_only(op, training=training)
+    if not isinstance(input, Tensor):
+        tensors_only(op, input=input)
+    if training is not True and training is not False:
+        flags_only(op, training=training)
     if training and tuple(input.shape) == (1,):
         raise ValueError(f"{op}: Expected more than 1 value per channel when training, got input size [1]")
     channels, wrong = input.shape[1] if input._h.ndim > 1 else 0, None
@@ -163,7 +165,8 @@ def _normalized(op: str, input, weight, bias, running_mean, running_var, trainin
             if input._h.numel and not training and name.startswith("running"):
                 raise RuntimeError(f"{op}: {name} must be defined in evaluation mode")
             continue
-        tensors_only(op, **{name: t})
+        if not isinstance(t, Tensor):
+            tensors_only(op, **{name: t})
         h = t._h
         if not input._h.numel:
             continue
@@ -210,8 +213,8 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     """
     if training and isinstance(input, Tensor) and input._h.ndim > 1 and input._h.numel == input.shape[1] != 0:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
-    if training and eps <= 0:
-        raise ValueError(f"batch_norm: eps must be positive during training, but got {eps}")
+    if eps < 0 or (training and eps == 0):
+        raise ValueError(f"batch_norm: eps must be positive during training, and never be negative, but got {eps}")
     return _normalized("batch_norm", input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 

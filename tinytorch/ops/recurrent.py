@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ..autograd.api import grad
 from ..backends.cpu import ffi, lib
-from ..dtypes import ALL, FLOATING, int64
+from ..dtypes import ALL, FLOATING, float32, int64
 from ..tensor import Tensor, gives_tensors
 from .convert import in_dtype
 from .create import tensor as make_tensor
@@ -307,7 +307,7 @@ def _padded(kind, input, hx, params, has_biases, num_layers, dropout, train, bid
             or ndim == 2
             and gated
             and full
-            and all(p.dtype is input.dtype for p in params)
+            and (kind == "lstm" and input.dtype is float32 or all(p.dtype is input.dtype for p in params))
         )
         raise _wrong_shape(missing)(f"{kind}: expected an input of 3 dimensions, got {ndim}")
     x = input.transpose(0, 1) if batch_first else input
