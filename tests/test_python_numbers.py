@@ -149,6 +149,8 @@ a.masked_fill(a == 1, n); a.fill_(n); a.index_fill(0, T.tensor([1]), n); a.scatt
 T.where(a == 1, a, n); T.where(a == 1, n, 1); T.histc(a, 4, 0, n); F.normalize(m, eps=n)
 F.cosine_similarity(m, m, eps=n); T.isclose(a, a, rtol=n)
 a // n; a % n; a.fmod(n); T.div(a, n, rounding_mode="trunc"); a.nan_to_num(nan=n)
+T.scalar_tensor(n, dtype=a.dtype); a.uniform_(n, n); a.uniform_(-n, n) * 0 == 0; T.trapezoid(a, dx=n)
+T.linspace(0, n, 2, dtype=a.dtype) if n != 1j else a; T.logspace(n, 0, 2, dtype=a.dtype) if n != 1j else a
 [a.__setitem__(0, n), a][1]; [a.__setitem__(a == 2, n), a][1]; [a.__setitem__(T.tensor([0, 1]), n), a][1]
 """
 FITTED_DTYPES = ("uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "bool")
