@@ -48,29 +48,31 @@ tt_cast_loops TT_LOCAL(tt_cast_table)[TT_NUM_DTYPES] = {TT_DTYPES(ROW_DTYPE)};
 #ifdef __AVX512F__
 /* float16 to and from float32 by instructions, which differ from the scalar functions in NaNs alone: where sixteen
  * elements have one, the functions take them. */
+static inline void sixteen_floats(float *out, const uint16_t *in, int count) {
+    __mmask16 these = (__mmask16)((1u << count) - 1);
+    __m512 made = _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(these, in));
+    if (_mm512_cmp_ps_mask(made, made, _CMP_UNORD_Q)) f16_to_f32(out, in, count);
+    else _mm512_mask_storeu_ps(out, these, made);
+}
+
+static inline void sixteen_halves(uint16_t *out, const float *in, int count) {
+    __mmask16 these = (__mmask16)((1u << count) - 1);
+    __m512 x = _mm512_maskz_loadu_ps(these, in);
+    __m256i made = _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    if (_mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q)) f32_to_f16(out, in, count);
+    else _mm256_mask_storeu_epi16(out, these, made);
+}
+
 static void halves_to_floats(void *to, const void *from, int64_t n) {
-    float *out = to;
-    const uint16_t *in = from;
-    for (int64_t i = 0; i < n; i += 16) {
-        int count = n - i < 16 ? (int)(n - i) : 16;
-        __mmask16 these = (__mmask16)((1u << count) - 1);
-        __m512 made = _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(these, in + i));
-        if (_mm512_cmp_ps_mask(made, made, _CMP_UNORD_Q)) f16_to_f32(out + i, in + i, count);
-        else _mm512_mask_storeu_ps(out + i, these, made);
-    }
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) sixteen_floats((float *)to + i, (const uint16_t *)from + i, 16);
+    if (i < n) sixteen_floats((float *)to + i, (const uint16_t *)from + i, (int)(n - i));
 }
 
 static void floats_to_halves(void *to, const void *from, int64_t n) {
-    uint16_t *out = to;
-    const float *in = from;
-    for (int64_t i = 0; i < n; i += 16) {
-        int count = n - i < 16 ? (int)(n - i) : 16;
-        __mmask16 these = (__mmask16)((1u << count) - 1);
-        __m512 x = _mm512_maskz_loadu_ps(these, in + i);
-        if (_mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q)) f32_to_f16(out + i, in + i, count);
-        else
-            _mm256_mask_storeu_epi16(out + i, these, _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-    }
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) sixteen_halves((uint16_t *)to + i, (const float *)from + i, 16);
+    if (i < n) sixteen_halves((uint16_t *)to + i, (const float *)from + i, (int)(n - i));
 }
 #endif
 
