@@ -16,6 +16,7 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+TRACED = "tinytorch", "steps.py", "weakref"  # files
 HAYSTACK = bytes(4 << 20)  # to search it takes longer than the signal does, and Python looks for none meanwhile
 
 
@@ -46,7 +47,7 @@ class Striker:
 
     def tracer(self, frame, event, argument):
         name = frame.f_code.co_filename
-        if event == "call" and "tinytorch" not in name and "steps.py" not in name and name[0] != "<":
+        if event == "call" and name[0] != "<" and not any(part in name for part in TRACED):
             return None
         frame.f_trace_opcodes = True
         if event == "opcode":

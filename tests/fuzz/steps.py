@@ -5,6 +5,7 @@ import io
 import tinytorch as tt
 from tinytorch import nn, optim
 from tinytorch.nn import functional as F
+from tinytorch.utils.checkpoint import checkpoint
 
 
 def data(*shape):
@@ -121,6 +122,19 @@ def scattered():
     return [loss.item(), *x.grad.flatten().tolist()]
 
 
+def checkpointed():
+    """Parts that are computed again in backward, one of them in two backwards, and one that has none."""
+    net, x = network(), data(6, 8).requires_grad_()
+    for _ in range(2):
+        y = checkpoint(net[1:4], x, use_reentrant=False)
+        y = checkpoint(lambda y: (y @ y.mT).sin().exp(), y, use_reentrant=False)
+        checkpoint(net[1:3], x, use_reentrant=False)
+        y.sum().backward(retain_graph=True)
+        y.mean().backward()
+        del y
+    return [x.grad.sum().item(), *(p.grad.sum().item() for p in net[1].parameters())]
+
+
 def files():
     """A file that is written and read: a state dict, tensors on one storage, sparse ones, attributes."""
     f, x = io.BytesIO(), data(6, 5)
@@ -142,5 +156,5 @@ def plain():
 PLAIN = data(90, 90), data(90, 90) + 1
 
 
-STEPS = {f.__name__: f for f in (train, fused, second, several, layers, algebra, scattered, files)}
+STEPS = {f.__name__: f for f in (train, fused, second, several, layers, algebra, scattered, checkpointed, files)}
 EVERY = STEPS | {"plain": plain}

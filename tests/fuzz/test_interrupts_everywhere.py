@@ -16,7 +16,9 @@ def check(step, every):
 
 @pytest.mark.parametrize("step", STEPS)
 def test_interrupts(step):
-    check(step, {"several": 101, "algebra": 1009, "scattered": 4001, "files": 4001}.get(step, 307))
+    check(
+        step, {"several": 101, "algebra": 1009, "scattered": 4001, "checkpointed": 3001, "files": 4001}.get(step, 307)
+    )
 
 
 @pytest.mark.slow

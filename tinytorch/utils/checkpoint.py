@@ -26,6 +26,7 @@ from ..autograd.modes import PARTIAL, current, enable_grad, is_grad_enabled, no_
 from ..autograd.node import describe, pack_with
 from ..fuse.listeners import place_of
 from ..tensor import FUNCTIONS, Tensor
+from ..weak import End, taken
 from .selective import (
     SAC_IGNORED_OPS,  # noqa: F401
     CheckpointPolicy,
@@ -168,10 +169,10 @@ class _Random:
 class _Slot:
     """Stands for a saved value in the graph."""
 
-    __slots__ = ("__weakref__", "facts")
+    __slots__ = ("__weakref__", "facts", "number")
 
-    def __init__(self, facts):
-        self.facts = facts
+    def __init__(self, facts, number: int):
+        self.facts, self.number = facts, number
 
 
 class _Argument:
@@ -202,19 +203,16 @@ class _Backwards:
 
     def __init__(self):
         self.running: dict[int, list] = {}
-        self.parts: dict[object, weakref.WeakSet] = {}
-        self.alive: set[weakref.ref] = set()
+        self.parts: dict[object, list[weakref.ref]] = {}
+        self.alive: set[End] = set()
+        self.ended: list[End] = []
 
     def watch(self, part: _Part) -> None:
-        """The engine tells from now on, until no part is left."""
-        self.alive.add(weakref.ref(part, self.gone))
+        """The engine tells from now on, to the first backward at whose end no part is left."""
+        self.alive.difference_update(taken(self.ended))
+        self.alive.add(End(part, self.ended.append, None))
         if self not in engine.observers:
             engine.observers.append(self)
-
-    def gone(self, part: weakref.ref) -> None:
-        self.alive.discard(part)
-        if not self.alive and self in engine.observers:
-            engine.observers.remove(self)
 
     def begin(self, reached) -> None:
         self.running.setdefault(get_ident(), []).append(object())
@@ -224,10 +222,14 @@ class _Backwards:
         self.forget(running.pop())
         if not running:
             del self.running[get_ident()]
+        self.alive.difference_update(taken(self.ended))
+        if not self.alive and self in engine.observers:
+            engine.observers.remove(self)
 
     def forget(self, task) -> None:
-        for part in self.parts.pop(task, ()):
-            del part.values[task]
+        for ref in self.parts.pop(task, ()):
+            if (part := ref()) is not None:
+                del part.values[task]
 
     def present(self):
         """The group that this thread is in, or its backward; None outside."""
@@ -265,7 +267,7 @@ class _Part:
         self.facts = facts_of if determinism_check == "default" else lambda t: None
         self.slots: list[weakref.ref] = []
         self.completed = False  # has the forward pass ended?
-        self.values: dict[object, weakref.WeakKeyDictionary] = {}  # by backward: of each Slot
+        self.values: dict[object, dict[int, Tensor]] = {}  # by backward: of each Slot, by its number
         self.notes: tuple[list, list] | None = ([], []) if debug else None  # what saved: first, and again
         _backwards.watch(self)
 
@@ -277,30 +279,30 @@ class _Part:
 
     def pack(self, tensor) -> _Slot:
         self.note(0)
-        slot = _Slot(self.facts(tensor))
+        slot = _Slot(self.facts(tensor), len(self.slots))
         self.slots.append(weakref.ref(slot))
         return slot
 
     def unpack(self, slot: _Slot) -> Tensor:
         task = _backwards.present()
         if task is None:
-            return self.recompute()[slot]
+            return self.recompute()[slot.number]
         if task not in self.values:
             values = self.recompute()
             self.values[task] = values
-            _backwards.parts.setdefault(task, weakref.WeakSet()).add(self)
-        if slot not in self.values[task]:
+            _backwards.parts.setdefault(task, []).append(weakref.ref(self))
+        if slot.number not in self.values[task]:
             raise CheckpointError(
                 "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. If you "
                 "are calling ctx.saved_tensors in backward, make sure to do so only once. Two backwards in one "
                 "GraphExecGroup may not want the same values."
             )
-        return self.values[task].pop(slot)
+        return self.values[task].pop(slot.number)
 
-    def recompute(self) -> weakref.WeakKeyDictionary:
-        """The values of the Slots, computed again."""
+    def recompute(self) -> dict[int, Tensor]:
+        """The values of the Slots that there still are, computed again."""
         expected, number, differ = len(self.slots), 0, []
-        values: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+        values: dict[int, Tensor] = {}
 
         def pack(tensor):
             nonlocal number
@@ -308,7 +310,7 @@ class _Part:
             slot = self.slots[number]() if number < expected else None
             number += 1
             if slot is not None:
-                values[slot] = tensor
+                values[slot.number] = tensor
                 if slot.facts != self.facts(tensor):
                     differ.append((number - 1, slot.facts, self.facts(tensor)))
             if number == expected and self.early_stop:
