@@ -1,7 +1,11 @@
 """tinytorch/weak.py: values by key, as long as they live."""
 
 import gc
+import sys
 
+import pytest
+import tinytorch as tt
+from fuzz.steps import STEPS
 from tinytorch.weak import End, WeakValues, taken
 
 
@@ -38,3 +42,28 @@ def test_the_dead_take_no_room():
     gc.collect()
     values["last"] = last = Thing()
     assert list(values._ends) == ["last"] and values.get("last") is last
+
+
+def shared():
+    x = tt.ones(100).share_memory_()
+    return x.untyped_storage(), x[1:].is_shared()
+
+
+@pytest.mark.parametrize("step", [*STEPS.values(), shared], ids=lambda step: step.__name__)
+def test_no_end_of_a_step_is_python(step):
+    """Python drops a KeyboardInterrupt that comes in one."""
+    step()
+    seen = []
+
+    def called(frame, event, arg):
+        code = frame.f_code
+        if event == "call" and (code.co_name in ("__del__", "_remove", "remove") or "weakref" in code.co_filename):
+            seen.append(code.co_name)
+
+    sys.setprofile(called)
+    try:
+        step()
+        gc.collect()
+    finally:
+        sys.setprofile(None)
+    assert not seen

@@ -17,35 +17,32 @@ from .weak import WeakValues
 
 
 class Block:
-    """Shared memory, mapped into this process: ``fd`` stands for it, ``address`` is its first byte's."""
+    """Shared memory, mapped into this process; ``address`` is its first byte's. C ends it."""
 
-    __slots__ = ("fd", "nbytes", "address", "key", "__weakref__")
+    __slots__ = ("_shared", "nbytes", "address", "key", "__weakref__")
 
     def __init__(self, fd: int, nbytes: int, *, own: bool = True):
         """Takes ``fd`` over, also where that fails: OSError. Without ``own`` it stays the caller's, and the block can
         be sent no more."""
-        self.fd, self.nbytes, self.address = fd if own else None, nbytes, 0
+        self._shared = ffi.gc(ffi.new("tt_shared *", (ffi.NULL, nbytes, fd if own else -1)), lib.tt_shared_end)
         status = os.fstat(fd)
         if status.st_size < nbytes:
             raise OSError(f"a block of {nbytes} bytes was announced, and has {status.st_size}")
-        memory = lib.tt_map_shared(fd, nbytes, True)
-        if memory == ffi.NULL:
+        if lib.tt_shared_map(self._shared, fd) < 0:
             raise OSError(ffi.errno, os.strerror(ffi.errno))
-        self.address = int(ffi.cast("intptr_t", memory))
+        self.nbytes, self.address = nbytes, int(ffi.cast("intptr_t", self._shared.data))
         self.key = status.st_dev, status.st_ino
         _blocks[self.address] = self
         _received[self.key] = self
 
+    @property
+    def fd(self) -> int | None:
+        """The descriptor that stands for it; None where it is another's, or closed."""
+        return None if self._shared.fd < 0 else self._shared.fd
+
     def close(self) -> None:
         """Lets go of the descriptor, not of the memory: it can be sent no more."""
-        if self.fd is not None:
-            os.close(self.fd)
-            self.fd = None
-
-    def __del__(self):
-        if self.address:
-            lib.tt_unmap_shared(ffi.cast("void *", self.address), self.nbytes)
-        self.close()
+        lib.tt_shared_close(self._shared)
 
 
 _release = ffi.addressof(lib, "tt_release_python")

@@ -5,6 +5,7 @@ A storage is an object as long as somebody holds it; all tensors on the memory g
 
 from __future__ import annotations
 
+import sys
 import warnings
 
 from . import library_name
@@ -16,7 +17,7 @@ from .dtypes import bool as _bool
 from .dtypes import dtype as _dtype
 from .dtypes import int8, int16, int32, int64, uint8
 from .mapped_memory import mapped_bytes
-from .shared_memory import block_of, shared_copy
+from .shared_memory import block_of, bytes_of, new_block, shared_copy
 from .tensor import Tensor, owned
 from .warn_once import first_time
 from .weak import WeakValues
@@ -39,7 +40,7 @@ def content_of(whole: Tensor) -> bytes:
     return bytes(ffi.buffer(h.data, h.numel)) if h.numel else b""
 
 
-def bytes_on_cpu(data: bytes) -> Tensor:
+def bytes_on_cpu(data: bytes | memoryview) -> Tensor:
     """A vector of these bytes. OutOfMemoryError when there is no memory for them."""
     made = owned.tt_empty(uint8.code, 1, (len(data),))
     if data:
@@ -184,6 +185,41 @@ class UntypedStorage(_Storage):
         or made longer, where it has to be; else the file stays as it is. RuntimeError where it cannot be opened, or has
         fewer bytes. Follows ``torch.UntypedStorage.from_file``."""
         return storage_on(mapped_bytes(filename, shared, nbytes))
+
+    @staticmethod
+    def from_buffer(buffer, byte_order=None, count: int = -1, offset: int = 0, dtype=None) -> UntypedStorage:
+        """A copy of the bytes of a buffer: ``count`` elements (all) of ``dtype`` from byte ``offset`` on. ValueError
+        when they are not there. Follows ``torch.UntypedStorage.from_buffer``."""
+        if dtype is None:
+            raise RuntimeError("from_buffer(): argument 'dtype' cannot be None")
+        data, size = memoryview(buffer).cast("B"), dtype.itemsize
+        if byte_order is None and size > 1:
+            raise RuntimeError("from_buffer(): missing required argument 'byte_order'")
+        if byte_order not in (None, "native", "little", "big"):
+            raise ValueError(
+                f"from_buffer(): invalid byte_order '{byte_order}' (expected 'big', 'little', or 'native')"
+            )
+        if not 0 <= offset <= len(data):
+            raise ValueError(f"from_buffer(): offset {offset} is not within the buffer's {len(data)} bytes")
+        room = len(data) - offset
+        if count < 0 and room % size:
+            raise ValueError(f"from_buffer(): {room} bytes are no multiple of the {size} bytes of {dtype.name}")
+        count = room // size if count < 0 else count
+        if count * size > room:
+            raise ValueError(
+                f"from_buffer(): {count} elements of {dtype.name} are more than the {room} bytes there are"
+            )
+        made = storage_on(bytes_on_cpu(data[offset : offset + count * size]))
+        if byte_order not in (None, "native", sys.byteorder):
+            made.byteswap(dtype)
+        return made
+
+    @staticmethod
+    def _new_shared(size: int, *, device=None) -> UntypedStorage:
+        """Bytes that other processes can have: zeros, on the CPU."""
+        if not size or device is not None and _device(device).type != "cpu":
+            return UntypedStorage(size, device=device)
+        return storage_on(bytes_of(new_block(size)))
 
     def _shown(self) -> Tensor:
         return self.whole
@@ -364,9 +400,16 @@ class TypedStorage(_Storage):
         self._untyped_storage.share_memory_()
         return self
 
+    def _new_shared(self, size: int, *, device=None) -> TypedStorage:
+        return typed(UntypedStorage._new_shared(size * self.dtype.itemsize, device=device), self.dtype)
+
+    def pickle_storage_type(self) -> str:
+        """The name of the type that storages of the dtype had."""
+        return f"{self.dtype.scalar_type}Storage"
+
     def type(self) -> str:
-        """The name that storages of the dtype had."""
-        return f"{library_name.shown}.{self.dtype.scalar_type}Storage"
+        """That name, with the library's."""
+        return f"{library_name.shown}.{self.pickle_storage_type()}"
 
     def __deepcopy__(self, memo):
         return self._of(self._untyped_storage.__deepcopy__(memo))

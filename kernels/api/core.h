@@ -110,10 +110,16 @@ tt_array *tt_arange(int dtype, int64_t n, double fstart, double fstep, int64_t i
 tt_array *tt_scalar(int kind, double f, int64_t i);
 tt_array *tt_from_memory(int dtype, int ndim, int64_t *shape, int64_t *strides, void *data, int64_t nbytes, void *owner,
                          void (*release)(void *));
-/* Memory that processes share: a file's first bytes, mapped; `touch` has the system give it its pages now, all at once.
- * NULL, or -1, with errno. */
-void *tt_map_shared(int fd, int64_t nbytes, int touch);
-int tt_unmap_shared(void *memory, int64_t nbytes);
+/* Memory that processes share: a file's first bytes, mapped, which the system gives its pages at once. `data` is NULL
+ * before, `fd` -1 where the descriptor is not ours, or closed. -1: with errno. */
+typedef struct tt_shared {
+    void *data;
+    int64_t nbytes;
+    int fd;
+} tt_shared;
+int tt_shared_map(tt_shared *s, int fd);
+void tt_shared_close(tt_shared *s); /* the descriptor, not the memory */
+void tt_shared_end(tt_shared *s);
 void tt_release_python(void *object); /* what `hold` has held (python/tensor.c), as a release */
 tt_array *tt_alias(tt_array *a);
 tt_array *tt_view(tt_array *a, int ndim, int64_t *shape, int64_t *strides, int64_t offset);

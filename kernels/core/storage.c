@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 /* Under AddressSanitizer a block in a cache, and a live one beyond the bytes asked for, may not be touched. */
 #ifdef __SANITIZE_ADDRESS__
@@ -383,9 +384,19 @@ void tt_raise_peak(int64_t allocated, int64_t reserved) {
 #define MAP_POPULATE 0
 #endif
 
-void *tt_map_shared(int fd, int64_t nbytes, int touch) {
-    void *memory = mmap(NULL, (size_t)nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | (touch ? MAP_POPULATE : 0), fd, 0);
-    return memory == MAP_FAILED ? NULL : memory;
+int tt_shared_map(tt_shared *s, int fd) {
+    void *memory = mmap(NULL, (size_t)s->nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+    if (memory == MAP_FAILED) return -1;
+    s->data = memory;
+    return 0;
 }
 
-int tt_unmap_shared(void *memory, int64_t nbytes) { return munmap(memory, (size_t)nbytes); }
+void tt_shared_close(tt_shared *s) {
+    if (s->fd >= 0) close(s->fd);
+    s->fd = -1;
+}
+
+void tt_shared_end(tt_shared *s) {
+    if (s->data) munmap(s->data, (size_t)s->nbytes);
+    tt_shared_close(s);
+}

@@ -459,20 +459,20 @@ done:
     return status;
 }
 
-int tt_in_place(int op, tt_array *out, tt_array *b, double f, int writer) {
+/* ... of `out` and `b`, or a Python number. */
+static int in_place(int op, tt_array *out, tt_array *b, int kind, const double *f, const int64_t *i, int writer) {
     tt_array number;
     tt_storage storage;
     char element[TT_MAX_ITEMSIZE] __attribute__((aligned(16)));
     if ((out->flags | (b ? b->flags : 0)) & TT_FLAG_VIEW) return 0;
-    if (!b) b = weak(&number, &storage, element, TT_KIND_FLOAT, &f, NULL);
+    if (!b) b = weak(&number, &storage, element, kind, f, i);
     return tt_elementwise_out(op, out, out, b, NULL, writer) < 0 ? -1 : 1;
 }
 
+int tt_in_place(int op, tt_array *out, tt_array *b, double f, int writer) {
+    return in_place(op, out, b, TT_KIND_FLOAT, &f, NULL, writer);
+}
+
 int tt_in_place_int(int op, tt_array *out, int64_t i, int writer) {
-    tt_array number;
-    tt_storage storage;
-    char element[TT_MAX_ITEMSIZE] __attribute__((aligned(16)));
-    if (out->flags & TT_FLAG_VIEW) return 0;
-    tt_array *b = weak(&number, &storage, element, TT_KIND_INT, NULL, &i);
-    return tt_elementwise_out(op, out, out, b, NULL, writer) < 0 ? -1 : 1;
+    return in_place(op, out, NULL, TT_KIND_INT, NULL, &i, writer);
 }

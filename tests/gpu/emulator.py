@@ -353,9 +353,6 @@ class Emulator:
     def event_handle(self, event) -> int:
         return id(event)
 
-    def drop_event(self, event) -> None:
-        pass
-
 
 @functools.cache
 def machine() -> Emulator:

@@ -18,6 +18,10 @@ FAKE = """
     int cuMemGetInfo_v2(size_t *free, size_t *total) { *free = 1; *total = 2; return 0; }
     int cuPointerGetAttribute(void *out, int attribute, uint64_t at) { *(int *)out = attribute; return at != 5; }
     int cuStreamGetPriority(void *stream, int *out) { *out = stream == (void *)3 ? -1 : 0; return 0; }
+    static int events;
+    int cuEventCreate(void **out, unsigned flags) { *out = &events; return ++events == 2; }
+    int cuEventDestroy_v2(void *event) { return --*(int *)event; }
+    int cuEventQuery(void *event) { return *(int *)event == 1 ? 0 : 600; }
     int cuEventElapsedTime(float *out, void *a, void *b) { *out = 0.5f; return 7; }
 """
 PROGRAM = """
@@ -28,6 +32,10 @@ PROGRAM = """
     print(libcuda.made(cuda.library.cuCtxGetCurrent, "looking"), cuda.allocate(0, 6) >> 40, cuda.device_of(5))
     cuda.open = lambda device: None
     print(cuda.memory_info(0), cuda.priority(3) if cuda._pointer(3) else None)
+    event = cuda.new_event()
+    print(cuda.has_come(event))
+    del event  # or else a second one cannot be made
+    print(cuda.has_come(cuda.new_event()))
     try:
         cuda.milliseconds(cuda._pointer(1), cuda._pointer(2))
     except RuntimeError as exc:
@@ -48,5 +56,7 @@ def test_calls_of_the_drivers_library(tmp_path):
         "it is fake (CUDA_ERROR_FAKE); error 8",
         "<cdata 'void *' 0x10> 6 9",
         "(1, 2) -1",
+        "True",
+        "True",
         "CUDA error: it is fake (CUDA_ERROR_FAKE), found when comparing the times of two events",
     ], done.stderr

@@ -186,10 +186,6 @@ class Event:
         if interprocess:
             raise NotImplementedError("cuda.Event: events for several processes are not implemented")
 
-    def __del__(self):
-        if self._event is not None:
-            runtime.driver().drop_event(self._event)
-
     @property
     def device(self) -> _device | None:
         """The device of the stream that recorded it; None before."""

@@ -1,48 +1,13 @@
 """Types of storages by dtype, ``FloatStorage`` and its like: they make typed storages, and ``isinstance`` knows these.
-Storages on shared memory, of a buffer's bytes and on a file."""
+Tensors on a file."""
 
 from __future__ import annotations
 
-import sys
-
-from ..devices import device as device_of
-from ..dtypes import ALL, NEWER, get_default_dtype, uint8
+from ..dtypes import ALL, NEWER, get_default_dtype
 from ..dtypes import dtype as _dtype
 from ..mapped_memory import mapped_bytes
-from ..shared_memory import bytes_of, new_block
 from ..storage import TypedStorage, UntypedStorage, storage_of, typed
-from .create import frombuffer
 from .declare import function, method
-
-
-def new_shared(size: int, device=None) -> UntypedStorage:
-    """Bytes that other processes can have: zeros, on the CPU."""
-    if not size or device is not None and device_of(device).type != "cpu":
-        return UntypedStorage(size, device=device)
-    return storage_of(bytes_of(new_block(size)))
-
-
-def copied(buffer, byte_order, count: int, offset: int, of: _dtype) -> UntypedStorage:
-    """The bytes of a buffer, ``count`` elements (all) from byte ``offset`` on. ValueError if they are not there."""
-    data = memoryview(buffer).cast("B")
-    if byte_order is None and of.itemsize > 1:
-        raise RuntimeError("from_buffer(): missing required argument 'byte_order'")
-    if byte_order not in (None, "native", "little", "big"):
-        raise ValueError(f"from_buffer(): invalid byte_order '{byte_order}' (expected 'big', 'little', or 'native')")
-    if not 0 <= offset <= len(data):
-        raise ValueError(f"from_buffer(): offset {offset} is not within the buffer's {len(data)} bytes")
-    room = len(data) - offset
-    if count < 0 and room % of.itemsize:
-        raise ValueError(f"from_buffer(): {room} bytes are no multiple of the {of.itemsize} bytes of {of.name}")
-    count = room // of.itemsize if count < 0 else count
-    if count * of.itemsize > room:
-        raise ValueError(f"from_buffer(): {count} elements of {of.name} are more than the {room} bytes there are")
-    made = UntypedStorage(count * of.itemsize)
-    if count:
-        made.whole.copy_(frombuffer(bytearray(data[offset : offset + count * of.itemsize]), dtype=uint8))
-    if byte_order not in (None, "native", sys.byteorder):
-        made.byteswap(of)
-    return made
 
 
 @function
@@ -96,7 +61,7 @@ class StorageType(type):
 
     def from_buffer(cls, buffer, byte_order=None, count: int = -1, offset: int = 0) -> TypedStorage:
         """A copy of the bytes of a buffer. ValueError when they are not there."""
-        return typed(copied(buffer, byte_order, count, offset, cls.dtype), cls.dtype)
+        return typed(UntypedStorage.from_buffer(buffer, byte_order, count, offset, cls.dtype), cls.dtype)
 
     def from_file(cls, filename, shared: bool = False, size: int = 0) -> TypedStorage:
         """The first elements of a file, mapped. RuntimeError when they are not there."""
@@ -104,7 +69,7 @@ class StorageType(type):
 
     def _new_shared(cls, size: int, *, device=None) -> TypedStorage:
         """Elements that other processes can have."""
-        return typed(new_shared(size * cls.dtype.itemsize, device), cls.dtype)
+        return typed(UntypedStorage._new_shared(size * cls.dtype.itemsize, device=device), cls.dtype)
 
 
 STORAGE_TYPES = {
@@ -123,25 +88,3 @@ def storage_type(self):
 def _typed_storage(self):
     """``Tensor.storage`` without its warning. Follows ``torch.Tensor._typed_storage``."""
     return typed(storage_of(self), self.dtype)
-
-
-def _untyped_from_buffer(buffer, byte_order=None, count: int = -1, offset: int = 0, dtype=None) -> UntypedStorage:
-    """A copy of the bytes of a buffer. ValueError when they are not there."""
-    if dtype is None:
-        raise RuntimeError("from_buffer(): argument 'dtype' cannot be None")
-    return copied(buffer, byte_order, count, offset, dtype)
-
-
-def _shared_like(self, size: int, *, device=None) -> TypedStorage:
-    return typed(new_shared(size * self.dtype.itemsize, device), self.dtype)
-
-
-def _untyped_shared(size: int, *, device=None) -> UntypedStorage:
-    """Bytes that other processes can have."""
-    return new_shared(size, device)
-
-
-UntypedStorage.from_buffer = staticmethod(_untyped_from_buffer)
-UntypedStorage._new_shared = staticmethod(_untyped_shared)
-TypedStorage._new_shared = _shared_like
-TypedStorage.pickle_storage_type = lambda self: f"{self.dtype.scalar_type}Storage"

@@ -140,7 +140,8 @@ class _Backwards:
         self.ended: list[End] = []
 
     def watch(self, part: _Part) -> None:
-        """The engine tells from now on, until a backward ends and no part is left."""
+        """The engine tells from now on, to the first backward at whose end no part is left."""
+        self.alive.difference_update(taken(self.ended))
         self.alive.add(End(part, self.ended.append, None))
         if self not in engine.observers:
             engine.observers.append(self)

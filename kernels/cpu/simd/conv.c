@@ -145,6 +145,7 @@ static void transpose_4(const float *in, int64_t in_step, int64_t rows, float *t
 #include "cpu/simd/conv_pack.h"
 #include "cpu/simd/conv_loops.h"
 #include "cpu/simd/conv_depthwise.h"
+#include "cpu/simd/conv_winograd_tiles.h"
 #include "cpu/simd/conv_winograd.h"
 #include "cpu/simd/conv_end.h"
 #define T double

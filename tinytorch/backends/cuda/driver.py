@@ -354,7 +354,8 @@ class PyCuda:
 
     def new_event(self, timing: bool = False, blocking: bool = False):
         flags = (0 if timing else libcuda.DISABLE_TIMING) | (libcuda.BLOCKING_SYNC if blocking else 0)
-        return libcuda.made(self.library.cuEventCreate, "making an event", flags)
+        event = libcuda.made(self.library.cuEventCreate, "making an event", flags)
+        return ffi.gc(event, self.library.cuEventDestroy_v2)  # by C: Python drops a Ctrl-C that comes in a finalizer
 
     def record(self, event, stream) -> None:
         check(self.library.cuEventRecord(event, self._pointer(stream)), "recording an event")
@@ -376,6 +377,3 @@ class PyCuda:
 
     def event_handle(self, event) -> int:
         return int(ffi.cast("intptr_t", event))
-
-    def drop_event(self, event) -> None:
-        self.library.cuEventDestroy_v2(event)

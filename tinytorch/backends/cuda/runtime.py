@@ -286,11 +286,8 @@ def let_wait(index: int, stream: int, other: int) -> None:
     if (stream or _LEGACY) != (other or _LEGACY):
         open_device(index)
         event = _driver.new_event()
-        try:
-            _driver.record(event, other)
-            _driver.let_wait(stream, event)
-        finally:
-            _driver.drop_event(event)
+        _driver.record(event, other)
+        _driver.let_wait(stream, event)
 
 
 def _keep(kind, exception, traceback) -> None:
