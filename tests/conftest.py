@@ -180,4 +180,4 @@ def nothing_overridden():
 @pytest.fixture
 def idle(the_state):
     """No kernel of an earlier test is being compiled, or waits for that."""
-    assert the_state.worker.wait(60)
+    assert the_state.worker.wait(200)

@@ -45,7 +45,7 @@ class Noted(Numbers):
 def test_start_methods(method, clean):
     workers = 2 if method == "fork" else 1  # the others import everything anew
     loader = DataLoader(
-        Noted(4), 2, num_workers=workers, multiprocessing_context=method, worker_init_fn=note, timeout=60
+        Noted(4), 2, num_workers=workers, multiprocessing_context=method, worker_init_fn=note, timeout=200
     )
     a, b = loader
     assert a[0].tolist() == a[1].tolist() == [0, 0] and b[0].tolist() == b[1].tolist() == [workers - 1] * 2
@@ -144,16 +144,26 @@ class Counted(Stream):
         return self.n
 
 
-def slow_first(i):
-    if i == 0:
-        time.sleep(0.3)
+class Waiting:
+    """The first sample comes after another one: whose number is given, or what calls ``go.set()``."""
+
+    def __init__(self, other=None):
+        self.go, self.other = tt.multiprocessing.Event(), other
+
+    def __call__(self, i):
+        if i == 0:
+            assert self.go.wait(100)
+        elif i == self.other:
+            self.go.set()
 
 
 def test_order():
-    loader = functools.partial(DataLoader, Numbers(6, slow_first), 1, num_workers=2)
-    assert first(loader()) == [[k] for k in range(6)]
-    got = first(loader(in_order=False))
-    assert got[0] != [0] and sorted(got) == [[k] for k in range(6)]
+    assert first(DataLoader(Numbers(6, Waiting(3)), 1, num_workers=2)) == [[k] for k in range(6)]
+    waiting = Waiting()
+    batches = iter(DataLoader(Numbers(6, waiting), 1, num_workers=2, in_order=False))
+    assert next(batches)[1].tolist() == [1]
+    waiting.go.set()
+    assert sorted(first(batches)) == [[k] for k in (0, 2, 3, 4, 5)]
 
 
 def test_batches_are_of_the_main_process_alone():

@@ -107,7 +107,7 @@ LOOPS = (
 def interrupted(loop: str, count: int) -> dict:
     environment = {**os.environ, "TINYTORCH_FUSE": "0"}  # everywhere in fused mode, the depth is never 0
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, loop, str(count)], capture_output=True, text=True, timeout=300, env=environment
+        [sys.executable, "-c", PROGRAM, loop, str(count)], capture_output=True, text=True, timeout=900, env=environment
     )
     assert done.returncode == 0 and not done.stderr, done.stderr
     return json.loads(done.stdout)

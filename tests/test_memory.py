@@ -324,5 +324,5 @@ sys.modules["kept"] = x
 
 @pytest.mark.parametrize("options", [[], ["-X", "dev", "-W", "ignore"]])
 def test_at_the_interpreters_end(options):
-    done = subprocess.run([sys.executable, *options, "-c", AT_EXIT], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, *options, "-c", AT_EXIT], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0 and done.stdout in ("1000.0\n", "") and not done.stderr

@@ -130,3 +130,47 @@ def test_floats_beyond_a_dtype(expression):
             assert outcome(tinytorch, expression, dtype, n) == outcome(torch, expression, dtype, n), dtype
     for n in (float("inf"), 3e38):
         assert outcome(tinytorch, expression, "float32", n) == outcome(torch, expression, "float32", n), n
+
+
+# Numbers of Python that stand for one of a tensor's dtype, or of the dtype it is computed in: they must be one.
+FITTED = """
+a.add(a, alpha=n); a.sub(a, alpha=n); T.rsub(a, a, alpha=n); a.add(5, alpha=n); a.clone().add_(a, alpha=n)
+a.clone().sub_(a, alpha=n); T.addmm(m, m, m, alpha=n); T.addmm(m, m, m, beta=n); T.addmv(a, m, a, alpha=n)
+T.addr(m, a, a, beta=n); T.baddbmm(m[None], m[None], m[None], alpha=n); T.addbmm(m, m[None], m[None], beta=n)
+T.addcmul(a, a, a, value=n); T.addcdiv(a, a, a, value=n); a.index_add(0, T.tensor([0, 1, 2]), a, alpha=n)
+T.lerp(a, a, n); a.clone().lerp_(a, n); F.threshold(a, n, 1); F.threshold(a, 1, n); F.hardtanh(a, 0, n)
+F.hardshrink(a, n); F.softshrink(a, n); F.softplus(a, n); F.elu(-a, n); F.celu(a, n); F.leaky_relu(a, n)
+F.rrelu(a, 0.0, n); a.clamp(min=n); a.clamp(max=n); a.clamp(0, n); a.clone().clamp_(max=n); a.pow(n)
+a.masked_fill(a == 1, n); a.fill_(n); a.index_fill(0, T.tensor([1]), n); a.scatter(0, T.tensor([1]), n)
+T.where(a == 1, a, n); T.where(a == 1, n, 1); T.histc(a, 4, 0, n); F.normalize(m, eps=n)
+F.cosine_similarity(m, m, eps=n); T.isclose(a, a, rtol=n)
+a // n; a % n; a.fmod(n); T.div(a, n, rounding_mode="trunc"); a.nan_to_num(nan=n)
+[a.__setitem__(0, n), a][1]; [a.__setitem__(a == 2, n), a][1]; [a.__setitem__(T.tensor([0, 1]), n), a][1]
+"""
+FITTED_DTYPES = ("uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "bool")
+BOUNDARIES = (300, -1, 128, 2**31, 2**63, 1.5, 1e5, 3.4e38, 1e39, 1e300, float("nan"), float("inf"), 1j)
+
+
+def fitted(library, expression, dtype, n):
+    """The result's dtype and elements, "refused", or the kind of error of what has no kernel, or is no number here."""
+    a = library.tensor([1, 2, 2]).to(getattr(library, dtype))
+    m = library.ones(3, 3).to(a.dtype)
+    try:
+        result = eval(expression, {"T": library, "F": library.nn.functional, "a": a, "m": m, "n": n})
+    except (NotImplementedError, TypeError) as error:
+        return type(error)
+    except (RuntimeError, OverflowError, ValueError):
+        return "refused"
+    values = result.to(library.complex128).reshape(-1).tolist()
+    return str(result.dtype).split(".")[-1], [f"{x.real:.2g} {x.imag:.2g}" for x in values]
+
+
+@pytest.mark.parametrize("dtype", FITTED_DTYPES)
+@pytest.mark.parametrize("expression", expressions(FITTED))
+def test_numbers_must_fit(expression, dtype):
+    """What a dtype cannot hold is refused, where PyTorch refuses it, and taken where it takes it."""
+    for n in BOUNDARIES:
+        wanted, got = fitted(torch, expression, dtype, n), fitted(tinytorch, expression, dtype, n)
+        refused = "refused" in (wanted, got) and all(x == "refused" or isinstance(x, type) for x in (wanted, got))
+        if wanted not in (NotImplementedError, TypeError) and not refused and not (n - n != 0 and "complex" in dtype):
+            assert got == wanted, n

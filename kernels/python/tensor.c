@@ -124,6 +124,13 @@ static PyObject *refused(void) {
     return NULL;
 }
 
+/* Where there is no result: None, which a caller takes for declining, unless it is something else. */
+static PyObject *nothing(bool raises) {
+    int kind = tt_error_kind();
+    if (raises || kind == TT_OUT_OF_MEMORY || kind == TT_PYTHON_ERROR) return refused();
+    Py_RETURN_NONE;
+}
+
 /* A function of cffi's lib whose results get an owner, taken apart once. */
 typedef struct {
     PyObject_HEAD PyObject *given; /* (class, function), which holds the rest */
@@ -158,10 +165,7 @@ static PyObject *call_and_own(PyObject *self, PyObject *args) {
     if (!handle) return NULL;
     if (tt_pointer_of(handle, array_pointer)) return own(function->cls, handle);
     Py_DECREF(handle);
-    if (PyErr_Occurred()) return NULL;
-    if (function->raises || tt_error_kind() == TT_OUT_OF_MEMORY)
-        return refused(); /* no caller takes it for declining */
-    Py_RETURN_NONE;
+    return PyErr_Occurred() ? NULL : nothing(function->raises);
 }
 
 /* Likewise where the function makes two. */
@@ -223,8 +227,7 @@ static PyObject *call_and_own_array(PyObject *self, PyObject *args) {
     long n = PyLong_AsLong(status);
     Py_DECREF(status);
     if (n >= 0) return own_array(function->cls, NULL, array);
-    if (PyErr_Occurred()) return NULL;
-    Py_RETURN_NONE;
+    return PyErr_Occurred() ? NULL : nothing(false);
 }
 
 static PyMethodDef own_method = {"own", own_given, METH_O, NULL};

@@ -94,7 +94,7 @@ def a_spawned_process_has_torch_too():
     results, x = context.Queue(), torch.zeros(2).share_memory_()
     process = context.Process(target=child, args=(results, x))
     process.start()
-    assert results.get(timeout=100) == (True, "torch.float32")
+    assert results.get(timeout=200) == (True, "torch.float32")
     process.join(100)
     assert x.tolist() == [1.0, 1.0]
 

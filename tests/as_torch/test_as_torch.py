@@ -15,7 +15,7 @@ SOURCE = pathlib.Path(tinytorch.__file__).parent.parent
 AS_TORCH = ("-m", "tinytorch.as_torch")
 
 
-def run(*args, timeout=300):
+def run(*args, timeout=900):
     """What a Python process prints; it must end well."""
     environment = {**os.environ, "PYTHONPATH": f"{SOURCE}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
     command = [sys.executable, "-W", "ignore", *map(str, args)]

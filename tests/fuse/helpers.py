@@ -81,7 +81,7 @@ def python(source, **more):
         [sys.executable, "-c", textwrap.dedent(source)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         env=environment(**more),
     )
     assert done.returncode == 0, done.stderr

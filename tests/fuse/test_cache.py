@@ -317,7 +317,7 @@ def test_a_lock_that_is_not_given_back_is_not_waited_for_long(folder, monkeypatc
         holder.stdout.readline()
         start = time.monotonic()
         assert cache.build(KEY, "source", fake_compiler)
-        assert 0.05 < time.monotonic() - start < 5
+        assert 0.05 < time.monotonic() - start < 60
         holder.communicate(b"\n")
 
 
@@ -346,7 +346,7 @@ def child(folder, *arguments, **environment):
 
 def outcome(process, warnings=0):
     """What the process printed; its results are right, and it warned at most that often."""
-    out, err = process.communicate(timeout=240)
+    out, err = process.communicate(timeout=900)
     assert process.returncode == 0, err
     got = json.loads(out.splitlines()[-1])
     assert got["same"] and len(got["warnings"]) <= warnings and "Traceback" not in err, (got, err)

@@ -63,7 +63,7 @@ def test_level_4_shows_the_source(capfd):
     def run():
         with tinytorch.config(fuse_hot=0):
             twice(ramp(1023))
-            assert fuse.wait(60)
+            assert fuse.wait(200)
 
     text = debug_text(capfd, 4, run)
     assert "source of mul_sin_add:\n/* A fused kernel" in text and "void fused_0(" in text

@@ -124,7 +124,7 @@ def test_known_programs_and_compiled_kernels():
 
     with tinytorch.config(fuse_hot=0):
         first = fuse.explain(run)
-        assert fuse.wait(60)
+        assert fuse.wait(200)
         second = fuse.explain(run)
     assert [(t.programs[0].known, t.kernels[0].compiled) for t in (first, second)] == [(False, False), (True, True)]
     assert "(1 compiled)" in str(second) and "  compiled  " in str(second)
@@ -414,7 +414,7 @@ LOOP = """
         old = lib.tt_fuse_set(lib.TT_FUSE_OBSERVE, 0)
         lib.tt_fuse_set(lib.TT_FUSE_OBSERVE, old)
         told.append(old)
-    assert tinytorch.fuse.wait(60)
+    assert tinytorch.fuse.wait(200)
     HOT, LINES = lib.TT_OBSERVE_HOT, lib.TT_OBSERVE_LINES
     assert told == [HOT, HOT | LINES, HOT, HOT, HOT, HOT], told
 """

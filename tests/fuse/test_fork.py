@@ -47,7 +47,7 @@ BUSY = """
             except BaseException as exc:
                 sys.excepthook(type(exc), exc, exc.__traceback__)
                 os._exit(1)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 100
         while (ended := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < deadline:
             time.sleep(0.005)
         if ended[0] == 0:

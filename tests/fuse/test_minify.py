@@ -312,7 +312,7 @@ def test_a_script_runs_from_a_file(tmp_path):
         [sys.executable, tmp_path / "small.py"],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         env={"PYTHONPATH": root, "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
     )
     assert (done.returncode, done.stdout) == (0, "result 0: the same\n"), done.stderr

@@ -221,7 +221,7 @@ def test_a_source_that_differs_in_names_only(tmp_path, name):
 @pytest.fixture
 def copies(tmp_path, monkeypatch):
     """The headers in a folder of this test's, which both devices' keys are made from."""
-    assert fuse.wait(60)  # no compilation needs the headers now
+    assert fuse.wait(200)  # no compilation needs the headers now
     shutil.copytree(compiler.headers(), tmp_path / "scalar")
     shutil.copytree(f"{cuda_kernels.kernels_folder()}/cuda/device", tmp_path / "cuda" / "device")
     monkeypatch.setattr(compiler, "headers", lambda: str(tmp_path / "scalar"))

@@ -71,7 +71,7 @@ def serve(monkeypatch, folder, idle):
         monkeypatch.setenv("TINYTORCH_CACHE_DIR", str(folder))
         made = Worker(core)
         workers.append(made)
-        assert made.wait(60)
+        assert made.wait(200)
         return made
 
     yield run
@@ -177,7 +177,7 @@ def test_events_are_reported(serve, folder):
     worker = serve(core)
     worker.on_event = told.append
     core.kernels += [kernel(0), kernel(0)]
-    assert worker.wait(60)
+    assert worker.wait(200)
     assert [event.what for event in told] == ["compiled", "hit"] and told[0].key == told[1].key
     assert (folder / f"{told[0].key}.so").exists() and told[0].seconds > 0 and not told[0].reason
 
@@ -233,14 +233,14 @@ def test_a_compiler_that_always_fails_is_not_asked_for_ever(serve, monkeypatch):
 
 def test_waiting_ends_when_time_is_up(serve, monkeypatch):
     release = threading.Event()
-    monkeypatch.setattr(compiler, "compile_file", lambda *a: release.wait(30))
+    monkeypatch.setattr(compiler, "compile_file", lambda *a: release.wait(100))
     core = Core()
     worker = serve(core)
     core.kernels.append(kernel(9))
     assert not worker.wait(0.3)
     with pytest.warns(RuntimeWarning):  # no library was written
         release.set()
-        assert worker.wait(30)
+        assert worker.wait(100)
 
 
 def test_a_warning_that_is_an_error_stays_in_the_thread(serve, monkeypatch):
@@ -256,14 +256,18 @@ def test_a_warning_that_is_an_error_stays_in_the_thread(serve, monkeypatch):
 
 
 def test_a_compiler_is_stopped_when_time_is_up(tmp_path):
-    slow = script(tmp_path / "slow", f"sleep 60 & echo $! > {tmp_path}/pid; wait")
+    file = tmp_path / "pid"
+    file.touch()
+    slow = script(tmp_path / "slow", f"sleep 600 & echo $! > {file}; wait")
     start = time.monotonic()
-    with pytest.raises(CompileError, match="stopped after 0.3 seconds"):
-        compiler.run([slow], 0.3, str(tmp_path))
-    assert time.monotonic() - start < 10
-    pid = int((tmp_path / "pid").read_text())
-    for _ in range(100):  # what the compiler started is ended with it
-        state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True).stdout.strip()
+    for seconds in (0.3, 3, 30):
+        with pytest.raises(CompileError, match=f"stopped after {seconds:g} seconds"):
+            compiler.run([slow], seconds, str(tmp_path))
+        if pid := file.read_text().strip():  # else it had not come that far, beside other work
+            break
+    assert time.monotonic() - start < 300
+    for _ in range(1000):  # what the compiler started is ended with it
+        state = subprocess.run(["ps", "-o", "stat=", "-p", pid], capture_output=True, text=True).stdout.strip()
         if not state or state.startswith("Z"):
             return
         time.sleep(0.05)
@@ -326,12 +330,10 @@ def test_with_a_compiler_that_does_not_compile(folder, tmp_path, text):
 
 
 def test_leaving_while_the_compiler_is_at_work(folder, tmp_path):
-    cc = script(tmp_path / "cc", f'test "$1" = --version && exit 0\necho $$ > {tmp_path}/pid\nsleep 60')
-    start = time.monotonic()
-    process = child(folder, 1, 0, "exit", CC=cc, TINYTORCH_FUSE_HOT="0")
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 0 and err == "" and time.monotonic() - start < 20
-    assert (tmp_path / "pid").exists()
+    cc = script(tmp_path / "cc", f'test "$1" = --version && exit 0\necho $$ > {tmp_path}/pid\nsleep 600')
+    process = child(folder, 1, 0, "exit", tmp_path / "pid", CC=cc, TINYTORCH_FUSE_HOT="0")
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0 and err == ""
     assert [p.name for p in folder.iterdir() if not p.name.startswith("lock-")] == []
     assert subprocess.run(["ps", "-p", (tmp_path / "pid").read_text().strip()], capture_output=True).returncode != 0
 

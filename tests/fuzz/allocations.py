@@ -29,7 +29,7 @@ def preload() -> str:
     return path
 
 
-def run(step, every=1, times=1, timeout=600) -> dict:
+def run(step, every=1, times=1, timeout=900) -> dict:
     """What came of a step in a process of its own. ``every``: of so many allocations one is made to fail. ``times``:
     how many then fail one after the other; 0: all."""
     command = [sys.executable, HERE, "allocations", step, "--child", "--every", str(every)]

@@ -19,7 +19,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 HAYSTACK = bytes(4 << 20)  # to search it takes longer than the signal does, and Python looks for none meanwhile
 
 
-def run(step, every=1, timeout=600) -> dict:
+def run(step, every=1, timeout=900) -> dict:
     """What came of a step in a process of its own. ``every``: one of so many bytecodes is struck."""
     command = [sys.executable, HERE, "interrupts", step, "--child", "--every", str(every)]
     environment = {**os.environ, "TINYTORCH_FUSE": "0"}

@@ -1,7 +1,6 @@
 """Hostile arguments for everything public: nothing dies or hangs, and what is raised is what PyTorch raises."""
 
 import os
-import time
 
 import pytest
 
@@ -61,8 +60,8 @@ OTHER = next(n for n in range(1000) if not callables.is_mutated(n))
 VERDICTS = [
     (MUTATED, ("died", "SIGSEGV"), None, "died: SIGSEGV"),
     (MUTATED, ("left behind", "no_grad"), None, "left behind: no_grad"),
-    (MUTATED, ("died", "hangs for 10 seconds"), ("answer",), "died: hangs"),
-    (MUTATED, ("died", "hangs for 10 seconds"), ("died", "hangs for 10 seconds"), ""),
+    (MUTATED, ("died", "hangs for 100 seconds"), ("answer",), "died: hangs"),
+    (MUTATED, ("died", "hangs for 100 seconds"), ("died", "hangs for 100 seconds"), ""),
     (MUTATED, ("died", "SIGSEGV"), ("died", "SIGSEGV"), "died: SIGSEGV"),
     (MUTATED, raised("AttributeError"), raised("TypeError"), "AttributeError from inside"),
     (MUTATED, raised("AttributeError"), None, "AttributeError from inside"),
@@ -87,7 +86,7 @@ def test_verdicts(number, ours, theirs, why):
 
 PLANTED = {
     "kill": ("died", "SIGSEGV"),
-    "hang": ("died", "hangs for 1 seconds"),
+    "hang": ("died", "hangs for {:g} seconds"),
     "raise": ("raised", ("KeyError", "LookupError", "Exception", "BaseException", "object"), "'x'", ""),
     "mode": ("left behind", "(False, False, 0)"),
     "memory": "OutOfMemoryError",
@@ -98,7 +97,7 @@ PLANTED = {
 def planted(what):
     return {
         "kill": "__import__('os').kill(__import__('os').getpid(), 11)",
-        "hang": "__import__('time').sleep(60)",
+        "hang": "__import__('time').sleep(600)",
         "raise": "{}['x']",
         "mode": "getattr(torch.autograd, 'set_grad_enabled')(False)",
         "memory": "torch.zeros(2**33)",
@@ -109,9 +108,13 @@ def planted(what):
 @pytest.mark.parametrize("what", PLANTED)
 def test_faults_are_noticed(monkeypatch, what):
     monkeypatch.setattr(callables, "call", lambda number: planted(what) if number == 1 else "torch.ones(2)")
-    start = time.monotonic()
-    found = run_callables.run(tinytorch, [0, 1, 2], jobs=1, seconds=1.0)
-    assert found[0] == ("answer",) and time.monotonic() - start < 30
     wanted = PLANTED[what]
+    for seconds in (1.0, 50.0) if what == "hang" else (100.0,):
+        found = run_callables.run(tinytorch, [0, 1, 2], jobs=1, seconds=seconds)
+        if found[0] == found[2] == ("answer",):  # the others took less than a second: no other work was in their way
+            break
+    if what == "hang":
+        wanted = "died", wanted[1].format(seconds)
+    assert found[0] == ("answer",)
     assert (found[1] == wanted) if isinstance(wanted, tuple) else (found[1][1][0] == wanted)
     assert found[2] == ("answer",) or what == "mode"

@@ -2,6 +2,7 @@
 
 from contextlib import contextmanager
 
+import pytest
 import tinytorch as tt
 from tinytorch import cuda
 
@@ -47,3 +48,18 @@ def limited(nbytes):
         yield
     finally:
         cuda.set_per_process_memory_fraction(1.0, 0)
+
+
+def ctrl_c_in_memory(emulated, monkeypatch, nbytes, run):
+    """What is run asks the driver for so many bytes, while Ctrl-C comes: that is what it raises."""
+    allocate = emulated.allocate
+
+    def interrupted(device, size):
+        if size == nbytes:
+            monkeypatch.setattr(emulated, "allocate", allocate)
+            raise KeyboardInterrupt
+        return allocate(device, size)
+
+    monkeypatch.setattr(emulated, "allocate", interrupted)
+    with tt.config(cuda_caching=0), pytest.raises(KeyboardInterrupt):
+        run()

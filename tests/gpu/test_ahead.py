@@ -1,10 +1,14 @@
 """Kernels that are compiled before they are asked for."""
 
+import os
+import signal
+import subprocess
 import sys
 import threading
 import time
 
 import pytest
+from fuzz.interrupts import Striker
 from tinytorch import cache
 from tinytorch.backends.cuda import ahead, kernels, nvrtc
 from tinytorch.backends.cuda.source import name_of, source_of
@@ -32,6 +36,7 @@ def compiled(monkeypatch):
         monkeypatch.setattr(ahead, name, value)
     monkeypatch.setattr(ahead, "_processes", [])
     monkeypatch.setattr(ahead, "_LEAST_CORES", 1)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: range(3), raising=False)  # however many there are
     yield made
     ahead.stop()
 
@@ -40,7 +45,7 @@ def test_each_kernel_is_compiled_once(compiled):
     keys = [key for key in ahead.usual() if "attention" not in name_of(key)]
     assert [ahead.cubin(source_of(key), name_of(key), ARCH) for key in keys] == [name_of(key).encode() for key in keys]
     for thread in ahead._threads:
-        thread.join(30)
+        thread.join(100)
     # who asks for a kernel that a thread compiles waits, and then finds it in the cache
     assert len(ahead.usual()) <= len(compiled) <= 2 * len(keys) + 8 and set(map(source_of, ahead.usual())) == set(
         compiled
@@ -58,8 +63,49 @@ def test_a_destructor_may_ask_for_a_kernel(compiled, monkeypatch):
 
     thread = threading.Thread(target=look, daemon=True)
     thread.start()
-    thread.join(10)
+    thread.join(100)
     assert done == [b"one"]
+
+
+def within(seconds, run):
+    """What ``run`` gives, in a thread of its own; none where it does not end."""
+    done = []
+    thread = threading.Thread(target=lambda: done.append(run()), daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return done
+
+
+def test_a_destructor_may_ask_for_the_kernel_that_is_compiled(compiled, monkeypatch):
+    monkeypatch.setattr(ahead, "_started", [True])
+    plain = kernels.cubin
+
+    def cubin(source, *rest):
+        monkeypatch.setattr(kernels, "cubin", plain)
+        return ahead.cubin(source, *rest)
+
+    monkeypatch.setattr(kernels, "cubin", cubin)
+    assert within(10, lambda: ahead.cubin("one", "one", ARCH)) == [b"one"]
+
+
+def test_ctrl_c_at_any_place_keeps_nobody_waiting(compiled, monkeypatch):
+    monkeypatch.setattr(ahead, "_started", [True])
+    before, struck = signal.getsignal(signal.SIGALRM), 0
+    try:
+        with Striker() as counting:
+            ahead.cubin("none", "one", ARCH)
+        for at in range(1, counting.count + 1):
+            try:
+                with Striker(at) as striker:
+                    ahead.cubin(f"source {at}", "one", ARCH)
+                while not striker.fired:
+                    pass
+            except KeyboardInterrupt:
+                struck += 1
+            assert within(10, lambda at=at: ahead.cubin(f"source {at}", "one", ARCH)) == [b"one"]
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert struck > 20
 
 
 def test_those_like_what_was_asked_for_come_first(compiled, monkeypatch):
@@ -78,11 +124,22 @@ def test_an_error_is_that_of_who_asks(compiled):
             ahead.cubin(source_of(key), name_of(key), ARCH)
 
 
-def test_the_end_does_not_wait_for_all(compiled):
+def test_the_end_does_not_wait_for_all(compiled, monkeypatch):
+    make, under_way = kernels.cubin, threading.Event()
+
+    def cubin(source, name, *how):
+        if name != "one":
+            under_way.set()
+            while ahead._waiting:
+                time.sleep(0.001)
+        return make(source, name, *how)
+
+    monkeypatch.setattr(kernels, "cubin", cubin)
     ahead.cubin("one", "one", ARCH)
+    assert under_way.wait(100)
     ahead.stop()
     assert not ahead._waiting and not any(thread.is_alive() for thread in ahead._threads)
-    assert len(compiled) < len(ahead.usual())
+    assert len(compiled) <= 1 + len(ahead._threads) == 3
 
 
 @pytest.mark.parametrize("kept", [False, True])
@@ -93,9 +150,9 @@ def test_a_device_that_is_opened(compiled, monkeypatch, kept):
     ahead.expect(ARCH)
     for thread in threading.enumerate():
         if thread.name == "tinytorch: kernels":
-            thread.join(30)
+            thread.join(100)
     for thread in ahead._threads:
-        thread.join(30)
+        thread.join(100)
     assert sorted(compiled) == ([] if kept else sorted(map(source_of, ahead.usual())))
 
 
@@ -125,6 +182,27 @@ def test_a_process_that_ends(process, tmp_path):
     process.kill()
     with pytest.raises(nvrtc.CompileError):
         process.compile_cubin("", "none", ARCH, str(tmp_path))
+
+
+def test_a_forked_child_has_none_of_its_pipes(monkeypatch):
+    """Its parent's end is the process's, also while the child goes on."""
+    process, out = nvrtc.Process(), subprocess.PIPE
+    process._process = echo = subprocess.Popen(["cat"], stdin=out, stdout=out, stderr=subprocess.DEVNULL)
+    monkeypatch.setattr(ahead, "_processes", [process])
+    echo.stdin.write(b"half a line")
+    r, w = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(w)
+        os.read(r, 1)
+        os._exit(0)
+    try:
+        echo.stdin.close()
+        assert echo.wait(10) == 0 and echo.stdout.read() == b"half a line"
+    finally:
+        os.close(r), os.close(w)
+        os.waitpid(child, 0)
+        echo.stdout.close()
 
 
 def test_no_other_program_is_started(monkeypatch, tmp_path):

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import tinytorch as tt
 from gpu import emulator
+from gpu.memory import ctrl_c_in_memory
 from tinytorch.backends import cudnn as settings
 from tinytorch.backends.cpu import lib
-from tinytorch.backends.cuda import binding, convolution, cudnn
+from tinytorch.backends.cuda import binding, convolution, cudnn, libraries
 
 HERE = Path(__file__).resolve().parent
 F = tt.nn.functional
@@ -38,7 +39,7 @@ def fake(emulated, fake_path, monkeypatch):
     """,
         "cudnnGetErrorString",
     )
-    library._lib = library.ffi.dlopen(fake_path)
+    library._lib = libraries.opened(library.ffi, fake_path)
     monkeypatch.setattr(cudnn, "_dnn", library)
     monkeypatch.setattr(cudnn, "_handles", {})
 
@@ -239,6 +240,13 @@ def test_no_memory_to_work_in(again, fake, emulated):
     plan.told.workspace = emulator.ARENA + 1
     convolve()
     assert len(again) == 2 and executed(fake) == [2, 0, 0]
+
+
+def test_ctrl_c_while_there_is_memory_to_find(again, fake, emulated, monkeypatch):
+    fake.fake_workspace = 1000
+    convolve()
+    ctrl_c_in_memory(emulated, monkeypatch, 1000, convolve)
+    assert len(again) == 1
 
 
 def test_tf32_must_be_allowed(fake, monkeypatch):

@@ -158,6 +158,46 @@ def test_a_launch_that_failed_is_not_kept(told, monkeypatch):
     assert not agains
 
 
+def finalized(owner, name, monkeypatch, run):
+    """What ``run`` gives, when the garbage collector comes by a finalizer that runs it during ``owner.name``."""
+    before, inside = getattr(owner, name), []
+
+    def during(*args):
+        monkeypatch.setattr(owner, name, before)
+        inside.append(run("inside"))
+        return before(*args)
+
+    monkeypatch.setattr(owner, name, during)
+    thread = threading.Thread(target=lambda: inside.append(run("outside")), daemon=True)
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive() and len(inside) == 2
+    return inside
+
+
+def test_a_kernel_is_installed_while_another_is(emulated, monkeypatch):
+    device = runtime.open_device(0)
+    monkeypatch.setattr(device, "fused", {})
+    with emulated.planning():
+        install = finalized(emulated, "build", monkeypatch, lambda source: runtime.install_fused(0, source))
+    (inside, known), (outside, also) = install
+    assert inside != outside and not known and not also
+    assert device.sources[lib.tt_fused_key(inside)] == "inside" and device.fused == {
+        "inside": inside,
+        "outside": outside,
+    }
+    for number in (inside, outside):
+        del device.sources[lib.tt_fused_key(number)]
+        for loaded in device.loaded:
+            loaded.functions.pop(lib.tt_fused_key(number), None)
+
+
+def test_a_device_is_opened_while_it_is_opened(emulated, monkeypatch):
+    monkeypatch.setattr(runtime, "_devices", {})
+    inside, outside = finalized(emulated, "properties", monkeypatch, lambda _: runtime.open_device(0))
+    assert inside is outside is runtime._devices[0]
+
+
 def test_a_launch_inside_a_launch(told, monkeypatch):
     """As when Python, told of a launch, comes upon a finalizer that computes: on this device, and on the CPU."""
     firsts, agains = told

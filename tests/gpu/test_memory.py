@@ -333,5 +333,5 @@ class Late:
 sys.late = Late()
 print("end")
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
     assert (done.returncode, done.stderr, done.stdout.split()) == (0, "", ["end"])

@@ -2,14 +2,16 @@
 
 import shutil
 import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tinytorch as tt
+from gpu.memory import ctrl_c_in_memory
 from tinytorch.backends.cpu import ffi, lib
-from tinytorch.backends.cuda import binding, cublas, flags, runtime
+from tinytorch.backends.cuda import binding, cublas, flags, libraries, runtime
 
 HERE = Path(__file__).resolve().parent
 RNG = np.random.default_rng(0)
@@ -136,7 +138,7 @@ def fake(gpu, fake_path, monkeypatch):
     """,
         "cublasLtGetStatusString",
     )
-    library._lib = library.ffi.dlopen(fake_path)
+    library._lib = libraries.opened(library.ffi, fake_path)
     monkeypatch.setattr(cublas, "_blas", library)
     for kept, empty in ("_handles", {}), ("_plans", {}), ("_retired", []):
         monkeypatch.setattr(cublas, kept, empty)
@@ -219,6 +221,21 @@ def test_a_bias_belongs_to_its_call(fake):
     for t in threads:
         t.join()
     assert not wrong
+
+
+def test_what_a_library_made_outlives_its_object(fake_path):
+    """As at the interpreter's exit, where modules go in any order."""
+    program = f"""
+import gc
+from tinytorch.backends.cuda import binding, cublas, libraries
+library = binding.Library("cublasLt", cublas.DECLARATIONS, "cublasLtGetStatusString")
+library._lib = libraries.opened(library.ffi, {fake_path!r})
+made = library.made("cublasLtMatmulPreferenceCreate", "cublasLtMatmulPreferenceDestroy", "void *")
+del library
+gc.collect()
+del made
+"""
+    assert subprocess.run([sys.executable, "-c", program], timeout=60).returncode == 0
 
 
 def test_algorithms_are_chosen_once(fake):
@@ -344,6 +361,34 @@ def test_what_else_it_depends_on(again, fake, monkeypatch):
     for _ in range(2):
         product(3, 4, 5)
     assert len(again) == 5 + 2 + 1
+
+
+@pytest.mark.parametrize("at", [1, 2])
+def test_flags_that_another_thread_changes_meanwhile(again, fake, monkeypatch, at):
+    """What was chosen before is not kept, however late they change."""
+    choices, looks = cublas._choices, []
+
+    def changed(dtype):
+        found = choices(dtype)
+        looks.append(found)
+        if len(looks) == at:
+            flags.matmul.allow_tf32 = True
+        return found
+
+    monkeypatch.setattr(flags.matmul, "allow_tf32", False)
+    monkeypatch.setattr(cublas, "_choices", changed)
+    product(3, 4, 5)
+    assert fake.fake_compute == 68
+    flags.matmul.allow_tf32 = True
+    product(3, 4, 5)
+    assert fake.fake_compute == 77
+
+
+def test_ctrl_c_while_there_is_memory_to_find(again, fake, emulated, monkeypatch):
+    fake.fake_workspace_needed = 1 << 20
+    product(3, 4, 5)
+    ctrl_c_in_memory(emulated, monkeypatch, 1 << 20, lambda: product(3, 4, 5))
+    assert again == [(3, 4, 5)]
 
 
 def test_plans_that_are_too_many_are_forgotten(again, monkeypatch):

@@ -29,7 +29,7 @@ def run(path, profile, *options):
         *options,
         path.as_uri(),
     ]
-    return subprocess.run(command, capture_output=True, timeout=120, check=True, text=True).stdout
+    return subprocess.run(command, capture_output=True, timeout=600, check=True, text=True).stdout
 
 
 class Element:

@@ -256,7 +256,7 @@ def run(code, tmp_path, **environment):
         capture_output=True,
         text=True,
         env={**os.environ, "TMPDIR": str(tmp_path), **environment},
-        timeout=120,
+        timeout=600,
     )
 
 

@@ -4,8 +4,10 @@ their kernels and derivatives are; those below are compositions."""
 from __future__ import annotations
 
 import inspect
+import math as _math
 from types import FunctionType
 
+from ..dtypes import finfo as _finfo
 from ..ops import declare as _declare
 from ..ops.activation import (
     celu,
@@ -35,6 +37,7 @@ from ..ops.class_loss import cross_entropy, nll_loss
 from ..ops.conv import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
 
 from ..ops.distance import pdist
+from ..ops.fitting import fitted as _fitted
 from ..ops.gather import embedding as _rows
 from ..ops.linear import bilinear, linear
 from ..ops.sparse_embedding import sparse_embedding as _sparse_rows
@@ -237,14 +240,19 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     Returns:
         A tensor without dimension ``dim``.
     Raises:
-        RuntimeError: the shapes do not broadcast
+        RuntimeError: the shapes do not broadcast, or ``eps`` is negative
     """
     _declare.real_only("cosine_similarity", x1=x1, x2=x2)
     if not eps >= 0:
         raise RuntimeError(f"cosine_similarity: eps must not be negative, got {eps}")
     if x1.shape != x2.shape:
         x1, x2 = FUNCTIONS["broadcast_tensors"](x1, x2)
+    eps = _fitted(float(eps), x1._h.dtype, computing=True)
+    if not eps >= 0:
+        raise RuntimeError(f"cosine_similarity: eps must be non-negative, got {eps}")
     n1, n2 = x1.norm(2, dim, keepdim=True), x2.norm(2, dim, keepdim=True)
+    if x1.is_floating_point() and eps > _finfo(x1.dtype).max:  # of a half type, which is computed wider
+        eps = _math.inf
     return (x1 / n1.clamp_min(eps) * (x2 / n2.clamp_min(eps))).sum(dim)
 
 

@@ -3,14 +3,15 @@ pointwise_activation.py and softmax.py, the others are compositions."""
 
 from __future__ import annotations
 
+import math
 
 from ..autograd.node import alias
 from ..backends.cpu import lib
 from ..dtypes import FLOATING, float32, float64, uint8
 from ..dtypes import bool as _bool
 from ..tensor import FUNCTIONS, Tensor
-from .create import check_factor
 from .declare import both, function, primitive, refuse
+from .fitting import fitted
 from .pointwise import _where as where
 from .pointwise_activation import _gelu, _gelu_tanh, _logsigmoid, _silu, _softplus
 from .select import clamp
@@ -95,6 +96,7 @@ def softplus(input, beta=1.0, threshold=20.0):
         RuntimeError: ``input`` is not floating
     """
     floating("softplus", input)
+    beta, threshold = fitted(beta, input._h.dtype, True), fitted(threshold, input._h.dtype, True)
     if beta == 1 and threshold >= 20 and input.dtype is not float64:
         return _softplus(input)  # the correction is below half a unit in the last place there
     return _softplus_below(input, beta, threshold)
@@ -139,11 +141,9 @@ def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
     if not input.dtype.is_differentiable:
         if input.dtype is _bool:
             raise RuntimeError("hardtanh: Bool inputs not supported for hardtanh")
-        if input.dtype is uint8 and (min_val <= -1 or max_val <= -1):
+        min_val, max_val = fitted(min_val, lib.TT_I64), fitted(max_val, lib.TT_I64)  # bounds do not promote
+        if input.dtype is uint8 and (min_val < 0 or max_val < 0):
             raise RuntimeError("hardtanh: cannot do hardtanh on an unsigned type with negative limits")
-        for bound in (min_val, max_val):
-            check_factor(input.dtype, bound)
-        min_val, max_val = int(min_val), int(max_val)  # bounds do not promote
     return overwrite(lambda x: _hardtanh(x, min_val, max_val), input, inplace)
 
 
@@ -183,7 +183,8 @@ def leaky_relu(input, negative_slope=0.01, inplace=False):
     """
     try:
         floating("leaky_relu", input)
-        return overwrite(lambda x: where(x > 0, x, x * negative_slope), input, inplace)
+        slope = fitted(negative_slope, input._h.dtype, True)
+        return overwrite(lambda x: where(x > 0, x, x * slope), input, inplace)
     except Exception as exc:
         refuse(exc)
         raise
@@ -223,22 +224,24 @@ def threshold(input, threshold, value, inplace=False):
     """x where it is above ``threshold``, else ``value``. Follows ``torch.nn.functional.threshold``."""
     if input._h.dtype == lib.TT_BOOL:
         raise NotImplementedError("threshold: not implemented for 'bool'")
-    check_factor(input.dtype, threshold)
-    return overwrite(lambda x: x.masked_fill(x <= threshold, value), input, inplace)
+    limit = fitted(threshold, input._h.dtype, True)
+    return overwrite(lambda x: x.masked_fill(x <= limit, value), input, inplace)
 
 
 @both
 def hardshrink(input, lambd=0.5):
     """x where \\|x\\| is above ``lambd``, else 0. Follows ``torch.nn.functional.hardshrink``."""
     floating("hardshrink", input)
+    lambd = fitted(lambd, input._h.dtype)
     return input.masked_fill((input >= -lambd) & (input <= lambd), 0)
 
 
 def softshrink(input, lambd=0.5):
     """x moved towards 0 by ``lambd``. Follows ``torch.nn.functional.softshrink``."""
     floating("softshrink", input)
-    if lambd < 0:
-        raise RuntimeError(f"softshrink: lambda must be greater or equal to 0, but found to be {lambd}.")
+    lambd = fitted(lambd, input._h.dtype)
+    if not 0 <= lambd < math.inf:
+        raise RuntimeError(f"softshrink: lambda must be finite and not below 0, but found to be {lambd}.")
     return input - clamp(input, -lambd, lambd)
 
 
@@ -284,7 +287,8 @@ def elu(input, alpha=1.0, inplace=False):
     """
     try:
         floating("elu", input)
-        return overwrite(lambda x: _elu(x, alpha, 1.0), input, inplace)
+        factor = fitted(alpha, input._h.dtype, True)
+        return overwrite(lambda x: _elu(x, factor, 1.0), input, inplace)
     except Exception as exc:
         refuse(exc)
         raise
@@ -308,7 +312,7 @@ def celu(input, alpha=1.0, inplace=False):
     floating("celu", input)
     if alpha == 0:
         raise RuntimeError("celu: ZeroDivisionError: alpha cannot be 0 for CELU")
-
+    alpha = fitted(alpha, input._h.dtype, True)
     return overwrite(lambda x: _celu(x, alpha), input, inplace)
 
 

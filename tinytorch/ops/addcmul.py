@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from ..dtypes import ALL
 from ..tensor import Tensor
 from .arithmetic import in_common_dtype
-from .create import check_factor
 from .declare import both, method, old_order, refuse
+from .fitting import fitted
 from .pointwise import _addcdiv, _addcmul
 
 
@@ -14,10 +13,7 @@ def _times(value, tensor1, *others):
     if value == 1:
         return tensor1
     tensor1 = in_common_dtype(tensor1, *others)
-    if not tensor1.dtype.is_differentiable:
-        value = value.item() if isinstance(value, Tensor) else value
-    check_factor(ALL[tensor1.dtype.compute], value)
-    return tensor1 * (value if tensor1.dtype.is_differentiable else int(value.real))
+    return tensor1 * fitted(value, tensor1._h.dtype, computing=True)
 
 
 @both

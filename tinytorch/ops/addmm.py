@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ..backends.cpu import error, lib
-from ..dtypes import ALL, DIFFERENTIABLE
+from ..dtypes import DIFFERENTIABLE
 from ..tensor import Tensor, attempted
-from .create import check_factor
 from .declare import both, method, old_order, primitive, same_parameters, write_out, refuse
 from .arithmetic import in_common_dtype
+from .fitting import fitted
 from .matmul import bmm, mm, mv, outer
 
 
@@ -34,20 +34,16 @@ def _factors(op, t, beta, alpha):
     """beta and alpha for products of ``t``; of integers, integers."""
     if not isinstance(t, Tensor):
         raise TypeError(f"{op}(): expected Tensors, but got {type(t).__name__}")
-    if (isinstance(beta, complex) or isinstance(alpha, complex)) and not t.is_complex():
+    if op == "addr" and (isinstance(beta, complex) or isinstance(alpha, complex)) and not t.is_complex():
         raise RuntimeError(f"{op}: For non-complex input tensors, beta and alpha must not be complex numbers.")
-    for factor in (beta, alpha):
-        if factor != 1 and (op != "addr" or DIFFERENTIABLE[t._h.dtype] or not isinstance(factor, float)):
-            check_factor(t.dtype if op in ("addr", "addmv") else ALL[t.dtype.compute], factor)
-    if DIFFERENTIABLE[t._h.dtype]:
-        return beta, alpha
-    if op == "addr":
+    if op == "addr" and not DIFFERENTIABLE[t._h.dtype]:
         for name, factor in (("beta", beta), ("alpha", alpha)):
             if isinstance(factor, float):
                 raise RuntimeError(
                     f"{op}: For integral input tensors, argument {name} must not be a floating point number."
                 )
-    return int(beta), int(alpha)
+    computing = op not in ("addmv", "addr")
+    return fitted(beta, t._h.dtype, computing), fitted(alpha, t._h.dtype, computing)
 
 
 def _takes(t, beta, alpha) -> bool:
@@ -70,7 +66,7 @@ def _plus(op, input, product, beta, alpha):
         )
     input = input.expand(shape)
     if beta == 0:
-        return product + (input * 0).masked_fill(input == input, 0).masked_fill(input != input, 0)
+        return product + (input * beta).masked_fill(input == input, 0).masked_fill(input != input, 0)
     return _scaled(input, beta) + product
 
 

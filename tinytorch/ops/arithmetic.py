@@ -13,7 +13,6 @@ from ..dtypes import complex128 as _complex128
 from ..dtypes import float64 as _float64
 from ..dtypes import get_default_dtype
 from ..tensor import Tensor
-from .create import check_factor
 from .declare import (
     alias,
     both,
@@ -27,6 +26,7 @@ from .declare import (
     shown,
     write_out,
 )
+from .fitting import fitted
 from .pointwise import (
     _add,
     _addcmul,
@@ -57,15 +57,19 @@ def _scaled(op, input, other, alpha):
         x.dtype.is_differentiable if isinstance(x, Tensor) else isinstance(x, (float, complex)) for x in given
     ):
         raise RuntimeError(f"{op}: For integral input tensors, argument alpha must not be a floating point number")
-    if isinstance(alpha, (int, float)) and not -128 <= alpha <= 127:  # what every dtype but bool holds
-        check_factor(in_common_dtype(*(given if isinstance(input, Tensor) else given[::-1])).dtype, alpha)
     if isinstance(other, Tensor):
         if op in ("add", "add_"):  # the others refuse bool themselves
             other = in_common_dtype(other, input)
         if other._h.dtype == lib.TT_BOOL:
             return other & bool(alpha)
         other = in_common_dtype(other, input)
-    return other * alpha
+        code = other._h.dtype
+    else:
+        code = lib.tt_result_type(operand(input, op, "input")._h, operand(other, op, "other")._h)
+    factor = fitted(alpha, code) if op.startswith("add") else -fitted(-alpha, code)  # it is added
+    if isinstance(other, int) and ALL[code].is_differentiable:
+        other = float(other)  # the product of two integers might be none of int64
+    return other * factor
 
 
 def in_common_dtype(x: Tensor, *others) -> Tensor:
@@ -384,27 +388,28 @@ def lerp(input, end, weight, *, out=None):
         RuntimeError: the shapes do not broadcast, or an input is not floating
     """
     try:
-        _check_lerp(input, end, weight)
-        return _lerp(input, end, weight, out=out)
+        return _lerp(input, end, _check_lerp(input, end, weight), out=out)
     except Exception as exc:
         refuse(exc)
         raise
 
 
 def _check_lerp(input, *others):
-    """RuntimeError unless tensors have the dtype of ``input``; a weight without dimensions is as good as a number."""
+    """The weight. RuntimeError unless tensors have the dtype of ``input``; a weight without dimensions is as good as a
+    number."""
     if not isinstance(input, Tensor):
         raise TypeError(f"lerp(): argument 'input' must be Tensor, not {type(input).__name__}")
     for name, t in zip(("end", "weight"), others):
         if isinstance(t, Tensor) and t._h.dtype != input._h.dtype and (name == "end" or t._h.ndim):
             raise RuntimeError(f"lerp: expected dtype {input.dtype!r} for `{name}` but got dtype {t.dtype!r}")
+    weight = others[1]
+    return weight if isinstance(weight, Tensor) else fitted(weight, input._h.dtype, True)
 
 
 @method
 def lerp_(self, end, weight):
     """``lerp`` in place."""
-    _check_lerp(self, end, weight)
-    return _lerp.op.into(self, (self, end, weight), "lerp_")
+    return _lerp.op.into(self, (self, end, _check_lerp(self, end, weight)), "lerp_")
 
 
 def _check_heaviside(input, values):

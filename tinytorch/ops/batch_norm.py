@@ -213,8 +213,8 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     """
     if training and isinstance(input, Tensor) and input._h.ndim > 1 and input._h.numel == input.shape[1] != 0:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
-    if training and eps <= 0:
-        raise ValueError(f"batch_norm: eps must be positive during training, but got {eps}")
+    if eps < 0 or (training and eps == 0):
+        raise ValueError(f"batch_norm: eps must be positive during training, and never be negative, but got {eps}")
     return _normalized("batch_norm", input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 

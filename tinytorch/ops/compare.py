@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from ..dtypes import finfo
-from ..tensor import FUNCTIONS
-from .declare import both, composite, function, real_only, write_out
+from ..tensor import FUNCTIONS, owned
+from .declare import both, composite, function, number, real_only, write_out
 from .pointwise import _where as where
 
 
@@ -26,8 +26,9 @@ def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     """
     if input.dtype is not other.dtype:
         raise RuntimeError(f"isclose: {input.dtype.name} did not match {other.dtype.name}")
-    if rtol < 0 or atol < 0:
+    if not (rtol >= 0 and atol >= 0):
         raise RuntimeError(f"isclose: rtol and atol must not be negative, got {rtol} and {atol}")
+    rtol, atol = float(rtol), float(atol)
     close = input == other
     if equal_nan and input.dtype.is_differentiable:
         close = close | (input.isnan() & other.isnan())
@@ -103,6 +104,10 @@ def nan_to_num(input, nan=0.0, posinf=None, neginf=None):
     if not input.is_floating_point():
         return input.clone()
     largest = finfo(input.dtype).max
-    out = where(input.isnan(), 0.0 if nan is None else float(nan), input)
-    out = where(input == math.inf, largest if posinf is None else float(posinf), out)
-    return where(input == -math.inf, -largest if neginf is None else float(neginf), out)
+
+    def one(value, default):  # of the dtype, in which it may be infinite
+        return owned.tt_cast(number(default if value is None else float(value))._h, input._h.dtype)
+
+    out = where(input.isnan(), one(nan, 0.0), input)
+    out = where(input == math.inf, one(posinf, largest), out)
+    return where(input == -math.inf, one(neginf, -largest), out)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 
 import numpy as np
@@ -10,11 +9,12 @@ import numpy as np
 from ..autograd.leaf import make_leaf
 from ..backends.cpu import error, lib
 from ..devices import get_default_device, number_of, on_device
-from ..dtypes import ALL, dtype_code, dtype_of_kind, finfo, get_default_dtype, iinfo
+from ..dtypes import ALL, dtype_code, dtype_of_kind, get_default_dtype
 from ..layouts import contiguous_format, strides_of
 from ..tensor import Tensor, address_of, attempted, owned
 from .cuda_array_interface import share_device
-from .declare import function, is_number, number_parts, scalar_kind
+from .declare import function, number_parts, scalar_kind
+from .fitting import check_fits
 from .from_python import pack, share_numpy
 
 
@@ -286,34 +286,6 @@ def full(
     kind = scalar_kind(fill_value)
     code = dtype_of_kind(kind).code if dtype is None else dtype_code(dtype, "full")
     return finish(full_tensor(code, shape, kind, fill_value, device), "full", requires_grad, pin_memory)
-
-
-# Beyond these, a number is no finite one of the floating dtype.
-_LARGEST = [finfo(d).max if d.is_floating_point else math.inf for d in ALL]
-
-
-def check_fits(code: int, kind: int, value) -> None:
-    """RuntimeError unless a number fits dtype ``code``: an integer one's range, where negative integers wrap in an
-    unsigned dtype, the finite numbers of a floating one, and for an imaginary part a complex dtype."""
-    if kind == lib.TT_KIND_COMPLEX and ALL[code].kind != kind:
-        if value.imag != 0:
-            raise RuntimeError(f"value cannot be converted to type {ALL[code].name} without overflow: {value}")
-        value = value.real
-    if ALL[code].kind == lib.TT_KIND_INT and kind != lib.TT_KIND_BOOL:
-        limits = iinfo(ALL[code])
-        least = limits.min or (0 if kind == lib.TT_KIND_FLOAT else -limits.max)
-        if not least <= value <= limits.max:
-            raise RuntimeError(f"value cannot be converted to type {ALL[code].name} without overflow: {value}")
-    elif _LARGEST[code] < abs(value) != math.inf and (kind == lib.TT_KIND_FLOAT or abs(value) < 1 << 64):
-        raise RuntimeError(f"value cannot be converted to type {ALL[code].name} without overflow: {value}")
-
-
-def check_factor(dtype, factor) -> None:
-    """``check_fits`` for a number that scales a tensor of a dtype, or is compared with one; a tensor is not waited
-    for."""
-    usual = (type(factor) is float or type(factor) is int) and 0 <= factor <= 127  # which every dtype holds
-    if not usual and is_number(factor):
-        check_fits(dtype.code, scalar_kind(factor), factor)
 
 
 def full_tensor(code: int, shape, kind: int, value, device) -> Tensor | None:

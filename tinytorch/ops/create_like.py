@@ -7,8 +7,9 @@ from ..devices import on_device
 from ..dtypes import dtype_code
 from ..layouts import preserve_format, strides_of
 from ..tensor import Tensor, attempted, owned
-from .create import check_fits, code_of, finish, full_tensor, pinned, size_argument, sizes, tensor
+from .create import code_of, finish, full_tensor, pinned, size_argument, sizes, tensor
 from .declare import both, function, method, number_parts, refuse, scalar_kind
+from .fitting import check_fits
 
 
 def empty_as(input: Tensor, dtype, memory_format, device, op: str):

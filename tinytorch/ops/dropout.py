@@ -11,6 +11,7 @@ from ..generator import pointer
 from ..tensor import Tensor, attempted, gives_two
 from .activation import leaky_relu
 from .declare import flags_only, function, primitive, refuse, tensors_only, ternary, without_history
+from .fitting import fitted
 from .pointwise import _where
 from .random import _MASK, _draw
 
@@ -172,6 +173,9 @@ def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
 def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
     """leaky_relu whose slopes are drawn from [lower, upper) in training, else their mean. Follows
     ``torch.nn.functional.rrelu``."""
+    for name, bound in (("lower", lower), ("upper", upper)):
+        if not math.isfinite(fitted(bound, input._h.dtype, True)):
+            raise RuntimeError(f"rrelu: {name} bound must be finite, got {bound}")
     if lower > upper:
         raise RuntimeError(f"rrelu: lower bound {lower} should be less than or equal to the upper bound {upper}")
     if not training:

@@ -11,7 +11,7 @@ from ..autograd.views import FLAG_VIEW, refresh
 from ..backends.cpu import error, lib
 from ..dtypes import ALL
 from ..tensor import Tensor, attempted, owned
-from .create import check_factor, check_fits
+from .fitting import check_fits, fitted
 from .declare import both, flags_only, function, number, primitive, refuse, scalar_kind, write_out
 from .index import ADD, FLAT, INDEX, KEEP, REPLACE, SELF, STRICT, adder, putter, reader
 from .shape import broadcast_shapes
@@ -129,10 +129,7 @@ def along_vector(op: str, input, dim: int, index, source):
 
 def _add_arguments(op, input, dim, index, source, alpha):
     code, index, source = along_vector(op, input, dim, index, source)
-    if alpha != 1:
-        check_factor(source.dtype, alpha)
-        source = source * alpha
-    return code, source, ADD, index
+    return code, source if alpha == 1 else source * fitted(alpha, input._h.dtype), ADD, index
 
 
 def _add(which: int, op: str, input, dim, index, source, alpha):
@@ -200,7 +197,10 @@ def _fill_arguments(op, input, dim, index, value):
                 f"{op} only supports a 0-dimensional value tensor, but got tensor with {value._h.ndim} dimension(s)."
             )
     else:
-        check_fits(input._h.dtype, scalar_kind(value), value)
+        kind = scalar_kind(value)
+        if kind == lib.TT_KIND_COMPLEX and not input.is_complex():
+            raise RuntimeError(f"{op}: Converting complex Scalar to non-complex type is not supported")
+        check_fits(input._h.dtype, kind, value)
         value = number(value)
     dim = input._dim(dim)
     code = _along(dim) if input._h.ndim else _flat(input)

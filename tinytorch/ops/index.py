@@ -22,8 +22,9 @@ from ..autograd.views import FLAG_DEVICE, FLAG_VIEW, refresh, track
 from ..backends.cpu import check, error, ffi, lib
 from ..dtypes import ALL, INTEGRAL
 from ..tensor import Tensor, attempted, gives_tensor, owned
-from .create import check_fits, tensor
+from .create import tensor
 from .declare import Op, attach, both, is_number, number, primitive, scalar_kind, update
+from .fitting import check_fits, fitted
 
 unpack = ffi.unpack
 LEFT_OUT = -(1 << 63)
@@ -361,6 +362,7 @@ def getitem(self, key):
 
 
 _PLAIN = {Tensor, float, int, bool, complex}
+_NUMBERS = {float, int, complex}
 _FITS_ALL = 65504.0  # the largest number of float16; what is beyond becomes infinite here, where fill_ refuses it
 
 
@@ -368,17 +370,21 @@ def _value(self, value) -> Tensor:
     if isinstance(value, Tensor):
         return value
     if is_number(value):
-        kind = scalar_kind(value)
+        kind, code = scalar_kind(value), self._h.dtype
+        if kind == lib.TT_KIND_INT and code != lib.TT_U64 and not -(1 << 63) <= value < 1 << 63:
+            raise ValueError(f"Overflow: an int64 has not the value {value}")
+        if code not in (lib.TT_F16, lib.TT_BF16):
+            return number(fitted(value, code))
         if kind == lib.TT_KIND_COMPLEX:
-            check_fits(self._h.dtype, kind, value)
-        return number(value)
+            check_fits(lib.TT_F64, kind, value)
+        return number(value.real if kind == lib.TT_KIND_COMPLEX else value)
     raise TypeError(f"can't assign a {type(value).__name__} to a tinytorch {self.dtype.name} tensor")
 
 
 def setitem(self, key, value):
     """``x[key] = value``, in place. The value is a number, or a tensor that broadcasts to ``x[key]``."""
-    if type(value) is float and abs(value) > _FITS_ALL and not INTEGRAL[self._h.dtype]:
-        value = number(value)
+    if type(value) in _NUMBERS and not abs(value) <= _FITS_ALL:
+        value = _value(self, value)
     if isinstance(key, Tensor) and key._h.dtype == _BOOL and key._h.ndim and _assign_masked(self, key, value):
         return
     if type(value) not in _PLAIN:

@@ -9,6 +9,7 @@ from ..backends.cpu import ffi
 from ..tensor import Tensor
 from .activation import _hardtanh, floating
 from .declare import binary, broadcast_shape, primitive, real_only, refuse, tensors_only, ternary, without_history
+from .fitting import fitted
 from .declare.arguments import requires
 from .pointwise import _where as where
 from .pointwise_activation import _logsigmoid
@@ -151,7 +152,7 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     reduction = legacy(reduction, size_average, reduce)
     _same_size("smooth_l1_loss", input, target)
     floating("smooth_l1_loss", input)
-    if beta < 0:
+    if not beta >= 0:
         raise RuntimeError(f"smooth_l1_loss does not support negative values for beta, got {beta}")
     if beta == 0:
         losses = (input - target).abs()
@@ -174,7 +175,7 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     floating("huber_loss", input)
     if isinstance(delta, complex):
         raise TypeError(f"huber_loss: delta must be a float or int, got: {type(delta)}")
-    if delta <= 0:
+    if not delta > 0:
         raise RuntimeError(f"huber_loss does not support non-positive values for delta, got {delta}")
     apart = _apart(input, target)
     losses = _huber(input - target, delta) if apart else _huber_between(input, target, delta)
@@ -285,7 +286,7 @@ def poisson_nll_loss(
     """exp(input) - target input, or with ``log_input`` False input - target log(input + eps); ``full`` adds Stirling's
     term. Follows ``torch.nn.functional.poisson_nll_loss``."""
     reduction = legacy(reduction, size_average, reduce)
-    losses = input.exp() - target * input if log_input else input - target * (input + eps).log()
+    losses = input.exp() - target * input if log_input else input - target * (input + float(eps)).log()
     if full:
         stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
         losses = losses + stirling.masked_fill(target <= 1, 0)
@@ -309,6 +310,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
         elif input._h.ndim != var._h.ndim or [n for n, m in zip(var.shape, input.shape) if n != m] != [1]:
             raise ValueError("var is of incorrect size")
     reduction_code(reduction)
+    eps = fitted(eps, var._h.dtype)
     kept = where(var.detach() < eps, var.detach() * 0 + eps, var)
     losses = 0.5 * (kept.log() + (input - target).square() / kept)
     return reduce_losses(losses + 0.5 * math.log(2 * math.pi) if full else losses, reduction)

@@ -7,14 +7,23 @@ from ..tensor import Tensor
 from .activation import floating
 from .activation import relu as _relu
 from .declare import function, tensors_only
+from .fitting import fitted
 from .loss import legacy, reduce_losses, reduction_code
 from .pointwise_activation import _logsigmoid
+
+
+def _real(op: str, name: str, x) -> float:
+    """A number that is a float whatever it was given as: an integer, or a 0-d tensor."""
+    if isinstance(x, complex) or (isinstance(x, Tensor) and x._h.ndim):
+        raise TypeError(f"{op}(): argument '{name}' must be float, not {type(x).__name__}")
+    return float(x)
 
 
 def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
     """input where target is 1, max(0, margin - input) where it is -1. Follows
     ``torch.nn.functional.hinge_embedding_loss``."""
     reduction = legacy(reduction, size_average, reduce)
+    margin = fitted(_real("hinge_embedding_loss", "margin", margin), input._h.dtype)
     positive = input.masked_fill(target == -1, 0)
     negative = (margin - input).clamp(min=0).masked_fill(target == 1, 0)
     return reduce_losses(positive + negative, reduction)
@@ -29,8 +38,7 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
             f"input1: {tuple(input1.shape)}, input2: {tuple(input2.shape)}, target: "
             f"{tuple(target.shape)} "
         )
-    if isinstance(margin, Tensor) and margin._h.ndim:
-        raise TypeError("margin_ranking_loss(): argument 'margin' must be float, not Tensor")
+    margin = _real("margin_ranking_loss", "margin", margin)
     return reduce_losses((-target * (input1 - input2) + margin).clamp(min=0), reduction)
 
 
@@ -54,7 +62,7 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
     dot, n1, n2 = (input1 * input2).sum(-1), (input1 * input1).sum(-1) + eps, (input2 * input2).sum(-1) + eps
     cos = dot / (n1 * n2).sqrt()
     positive = (1 - cos).masked_fill(target != 1, 0)
-    negative = (cos - margin).clamp(min=0).masked_fill(target != -1, 0)
+    negative = (cos - _real("cosine_embedding_loss", "margin", margin)).clamp(min=0).masked_fill(target != -1, 0)
     return reduce_losses(positive + negative, reduction)
 
 
@@ -78,7 +86,7 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     rows = input if input._h.ndim == 2 else input.reshape(1, -1)
     index = target.reshape(-1, 1)
     chosen = rows.gather(1, index)
-    terms = (margin - chosen + rows).clamp(min=0)
+    terms = (fitted(float(margin), input._h.dtype) - chosen + rows).clamp(min=0)
     terms = terms if p == 1 else terms.square()
     if weight is not None:
         if weight._h.ndim != 1:
@@ -103,7 +111,7 @@ def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
         RuntimeError: the shapes do not broadcast
     """
     tensors_only("pairwise_distance", x1=x1, x2=x2)
-    return (x1 - x2 + eps).norm(p, -1, keepdim)
+    return (x1 - x2 + _real("pairwise_distance", "eps", eps)).norm(p, -1, keepdim)
 
 
 @function

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..backends.cpu import lib
 from ..tensor import Tensor
 from .convert import warn_of_discarded
-from .create import check_fits
+from .fitting import check_fits
 from .declare import function, method, number_parts, operand, overwrite, refuse, scalar_kind
 
 _copy = overwrite("copy_", "CopyBackwards", lambda g: g)

@@ -6,7 +6,7 @@ from ..backends.cpu import check, error, lib
 from ..devices import on_device
 from ..dtypes import iinfo
 from ..tensor import Tensor, attempted, owned
-from .create import check_fits
+from .fitting import check_fits
 from .declare import both, flags_only, number, primitive, refuse, scalar_kind, update, write_out
 from .gather import along_vector, name_of, need_index
 from .index import ADD, LARGER, MULTIPLY, REPLACE, SLICE, SMALLER, embed

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ..dtypes import bool as _bool
 from ..tensor import Tensor
 from .convert import can_cast
-from .create import check_fits
-from .declare import both, composite, function, method, refuse, scalar_kind
+from .declare import both, composite, function, method, refuse
+from .fitting import fitted
 from .pointwise import _clamp, _clamp_max, _clamp_min, _masked_fill, _where
 
 
@@ -78,16 +78,7 @@ def _masked(op, input, mask, value):
         if not can_cast(value.dtype, input.dtype):
             raise RuntimeError(f"{op}: value of dtype {value.dtype.name} cannot be converted to {input.dtype.name}")
         return mask, value.to(input.dtype), input
-    real = not isinstance(value, complex) or value.imag == 0
-    if not real and not input.is_complex():
-        raise RuntimeError(f"{op}: value cannot be converted to type {input.dtype.name} without overflow: {value}")
-    if isinstance(value, complex) and not input.is_complex():
-        value = value.real
-    if isinstance(value, (float, int)):
-        check_fits(input._h.dtype, scalar_kind(value), value)
-    if isinstance(value, float) and not input.dtype.is_differentiable and input.dtype is not _bool:
-        value = int(value)
-    return mask, bool(value) if input.dtype is _bool else value, input
+    return mask, fitted(value, input._h.dtype), input
 
 
 @method
@@ -100,13 +91,18 @@ def masked_fill_(self, mask, value):
         raise
 
 
+_SMALL = 65504.0  # the largest number of float16
+
+
 def _bounds(op, input, min, max):
     if min is None and max is None:
         raise RuntimeError(f"{op}: At least one of 'min' or 'max' must not be None")
     # One bound alone is maximum or minimum; both in one pass.
     if min is None or max is None:
-        pick = _clamp_max if min is None else _clamp_min
-        return pick, (input, max if min is None else min)
+        pick, bound = (_clamp_max, max) if min is None else (_clamp_min, min)
+        if type(bound) is float and not -_SMALL <= bound <= _SMALL and input.is_floating_point():
+            fitted(bound, input._h.dtype)  # C's way for few elements and a number does not look
+        return pick, (input, bound)
     return _clamp, (input, min, max)
 
 

@@ -17,6 +17,7 @@ from ..dtypes import INTEGRAL
 from ..tensor import gives_tensors, owned
 from ..autograd.formulas import not_implemented
 from .declare import both, primitive, write_all_out, write_out
+from .fitting import fitted
 from .extremes import selection, shared
 
 _KTH, _MEDIAN, _NANMEDIAN, _MODE = range(4)
@@ -287,6 +288,7 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
     Raises:
         RuntimeError: ``bins`` is not positive, or ``max`` is below ``min``
     """
+    min, max = fitted(min, input._h.dtype), fitted(max, input._h.dtype)
     if input.dtype.is_floating_point and input.dtype.compute != input._h.dtype:
         return write_out("histc", histc(input.float(), bins, min, max).to(input.dtype), out)
     refresh(input)

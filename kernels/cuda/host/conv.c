@@ -65,11 +65,10 @@ static int call(const tt_conv_work *w, tt_array *const three[3], bool channels_l
     for (int k = 0; k < 3; k++)
         if (alignment(three[k]->data) < c.align) c.align = alignment(three[k]->data);
     int64_t at[3] = {(intptr_t)three[0]->data, (intptr_t)three[1]->data, (intptr_t)three[2]->data};
-    if (tt_convolve_again(&c, at)) return 0;
-    int device = tt_device - 1;
+    int device = tt_device - 1, status = tt_convolve_again(&c, at);
+    if (status <= 0) return status;
     TT_LEAVE_TO_PYTHON;
-    int status =
-        tt_cuda_convolve(device, tt_cuda_stream(device), &c, (intptr_t)at[0], (intptr_t)at[1], (intptr_t)at[2]);
+    status = tt_cuda_convolve(device, tt_cuda_stream(device), &c, (intptr_t)at[0], (intptr_t)at[1], (intptr_t)at[2]);
     if (status < 0) tt_fail(TT_PYTHON_ERROR, "the convolution could not be computed");
     return status;
 }

@@ -30,11 +30,11 @@ static int call(tt_gemm *g, const char *a, const char *b, const char *c, char *o
     int c_align = alignment(c), out_align = alignment(out);
     g->align = alignment(a) | alignment(b) << 4 | (c_align < out_align ? c_align : out_align) << 8 |
                (bias ? alignment(bias) : 0) << 12;
-    if (tt_multiply_again(g, factor[0], a, b, factor[1], c, out, bias)) return 0;
-    int device = tt_device - 1;
+    int device = tt_device - 1, status = tt_multiply_again(g, factor[0], a, b, factor[1], c, out, bias);
+    if (status <= 0) return status;
     TT_LEAVE_TO_PYTHON;
-    int status = tt_cuda_gemm(device, tt_cuda_stream(device), g, (void *)a, (void *)b, (void *)c, out, (void *)bias,
-                              &factor[0], &factor[1]);
+    status = tt_cuda_gemm(device, tt_cuda_stream(device), g, (void *)a, (void *)b, (void *)c, out, (void *)bias,
+                          &factor[0], &factor[1]);
     if (status < 0) tt_fail(TT_PYTHON_ERROR, "the matrices could not be multiplied");
     return status;
 }

@@ -60,11 +60,11 @@ bool tt_launch(int64_t key, int64_t x, int64_t y, int threads, int64_t shared, c
 
 /* Is odd while launches are kept, and another number each time that they are forgotten: Note [Launching again]. */
 int tt_cuda_kept_generation(void);
-/* plans.c. Does what Python did before in this thread; false: it did not, or it cannot be done so, and Python is to be
- * asked. */
-bool tt_convolve_again(const tt_convolution *c, const int64_t addresses[3]);
-bool tt_multiply_again(const tt_gemm *g, const void *alpha, const char *a, const char *b, const void *beta,
-                       const char *c, char *out, const char *bias);
+/* plans.c. Does what Python did before in this thread. 1: it did not, or it cannot be done so, and Python is to be
+ * asked; -1: an exception. */
+int tt_convolve_again(const tt_convolution *c, const int64_t addresses[3]);
+int tt_multiply_again(const tt_gemm *g, const void *alpha, const char *a, const char *b, const void *beta,
+                      const char *c, char *out, const char *bias);
 
 /* memory.c. This thread's stream of the device has been told to read or write `a`; false: what it does cannot be
  * awaited. */

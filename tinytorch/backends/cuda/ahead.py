@@ -68,7 +68,7 @@ USUAL = """
 _MOST_PROCESSES, _LEAST_CORES = 8, 4
 
 _lock = threading.RLock()  # what holds it may run a destructor, which may ask for a kernel
-_begun: dict[str, threading.Event] = {}  # by the name in the cache: who asked first compiles it, others wait
+_begun: dict[str, threading.RLock] = {}  # by the name in the cache: who asked first compiles it, others wait
 _waiting: list[tuple[str, str, str]] = []  # names in the cache, sources, names
 _asked: set[str] = set()  # the words of the names of kernels that were asked for: operators, dtypes
 _threads: list[threading.Thread] = []  # each with a process
@@ -120,16 +120,8 @@ def cubin(source: str, name: str, arch: str) -> bytes:
         return found
     if not _started[0]:
         _start(arch)
-    with _lock:
-        event = _begun.get(key)
-        mine = None if event else _begun.setdefault(key, threading.Event())
-    if event:
-        event.wait()
-    try:
+    with _begun.setdefault(key, threading.RLock()):
         return kernels.cubin(source, name, arch)
-    finally:
-        if mine:
-            mine.set()
 
 
 def _start(arch: str) -> None:
@@ -175,12 +167,9 @@ def _compile_waiting(arch: str, compile_cubin) -> None:
             key, source, name = _waiting.pop(_likeliest())
             if key in _begun:
                 continue
-            event = _begun[key] = threading.Event()
-        try:
-            with contextlib.suppress(Exception):  # who asks for it is told
-                kernels.cubin(source, name, arch, compile_cubin)
-        finally:
-            event.set()
+            own = _begun.setdefault(key, threading.RLock())
+        with own, contextlib.suppress(Exception):  # who asks for it is told
+            kernels.cubin(source, name, arch, compile_cubin)
 
 
 @atexit.register
@@ -197,9 +186,11 @@ def stop() -> None:
 
 
 def _forget() -> None:
-    """In a forked process there are no threads."""
+    """In a forked process there are no threads, and the processes are another's."""
     global _lock
     _lock = threading.RLock()
+    for process in _processes:
+        process.leave()
     _begun.clear()
     _waiting.clear()
     _threads.clear()

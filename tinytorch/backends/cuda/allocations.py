@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import count
 
 from ..cpu import ffi, lib
+from ..native import raise_after_call
 from . import runtime
 
 
@@ -42,9 +43,16 @@ _idle: dict[int, list] = {}
 _number = count(1).__next__
 
 
-@ffi.def_extern(error=-1, onerror=lambda *_: None)
+@ffi.def_extern(error=-1, onerror=raise_after_call)
 def tt_cuda_event(what, index, stream, number):
-    """No exception gets out: who gives memory back cannot be told. The C side then keeps the block for good."""
+    """No error gets out: who gives memory back cannot be told. The C side then keeps the block for good."""
+    try:
+        return _event(what, index, stream, number)
+    except Exception:
+        return -1
+
+
+def _event(what: int, index: int, stream: int, number: int) -> int:
     runtime.driver().open(index)
     idle = _idle.setdefault(index, [])
     if what == lib.TT_EVENT_RECORD:

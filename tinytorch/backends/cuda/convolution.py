@@ -116,18 +116,18 @@ def convolve(device: int, problem, input: int, weight: int, result: int, stream:
     """The one of the three that is to be computed from the others, as tt_convolution in kernels/api/cuda.h describes
     it, on the device whose context is current. 1: not by cuDNN. ``keep``: in this thread C does the next one itself,
     until a setting is changed."""
+    age = lib.tt_cuda_plans_age()
     if not settings.enabled:
         return 1
-    handle = cudnn.handle_of(device)
-    how = _how()
+    handle, how = cudnn.handle_of(device), _how()
     key = ffi.buffer(problem, _KEY_BYTES)[:], how
     addresses = {_INPUT + 1: input, _WEIGHT + 1: weight, _RESULT + 1: result}
     plan = cudnn.kept_plan(handle, key, lambda: _choose(handle, problem, addresses, stream, how))
     while plan is not None:
         try:
             plan.execute(addresses, stream)
-            if keep and settings.enabled and how == _how():  # or else another thread has changed the settings
-                lib.tt_cuda_keep_plan(device, problem, _KEY_BYTES, plan.told, ffi.cast("void *", stream))
+            if keep:
+                lib.tt_cuda_keep_plan(age, device, problem, _KEY_BYTES, plan.told, ffi.cast("void *", stream))
             return 0
         except OutOfMemoryError:  # for its workspace: the next best with half of it, from now on
             plan = cudnn.keep_plan(handle, key, _choose(handle, problem, addresses, stream, how, plan.workspace // 2))

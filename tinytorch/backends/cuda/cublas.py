@@ -157,7 +157,7 @@ def multiply(device: int, problem, a, b, c, out, bias, alpha, beta, stream: int,
     """out = alpha a b + beta c + bias, as tt_gemm in kernels/api/cuda.h describes it, on the device whose context
     is current. 1: the library has no algorithm with a bias for this, and nothing was done. ``keep``: in this thread C
     does the next one itself."""
-    choices = _choices(problem.dtype)
+    age, choices = lib.tt_cuda_plans_age(), _choices(problem.dtype)
     try:
         handle, plans = _handles[device], _plans[device, choices]
     except KeyError:
@@ -178,8 +178,8 @@ def multiply(device: int, problem, a, b, c, out, bias, alpha, beta, stream: int,
             lib.tt_free(space)
     if status:
         raise _blas.error("cublasLtMatmul", status)
-    if keep and choices == _choices(problem.dtype):  # or else another thread has changed the flags
-        lib.tt_cuda_keep_plan(device, problem, _KEY_BYTES, plan.told, stream)
+    if keep:
+        lib.tt_cuda_keep_plan(age, device, problem, _KEY_BYTES, plan.told, stream)
     return 0
 
 

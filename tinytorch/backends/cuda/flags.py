@@ -18,9 +18,9 @@ class MatmulFlags:
     def __setattr__(self, name, value):
         if name in self.__slots__ and not isinstance(value, bool):
             raise TypeError(f"backends.cuda.matmul.{name} must be a bool, not {type(value).__name__}")
-        object.__setattr__(self, name, value)
-        bit = 1 << self.__slots__.index(name)
-        lib.tt_cuda_precision = lib.tt_cuda_precision & ~bit | bit * value
+        if getattr(self, name, None) is not value:
+            object.__setattr__(self, name, value)
+            lib.tt_cuda_forget_plans()  # they were chosen as it was
 
 
 matmul = MatmulFlags()

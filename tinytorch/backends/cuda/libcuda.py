@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from ..cpu import ffi
 from .binding import Library
+from .libraries import opened
 
 _DECLARATIONS = """
     int cuGetErrorName(int, const char **);
@@ -70,7 +71,7 @@ class _Driver(Library):
     def _open(self):
         for name in ("libcuda.so.1", "libcuda.so"):
             try:
-                return self.ffi.dlopen(name)
+                return opened(self.ffi, name)
             except OSError as exc:
                 reason = exc
         raise RuntimeError(f"no NVIDIA driver was found ({reason})")

@@ -27,12 +27,18 @@ def _newest(path: str) -> list[int]:
     return [int(part) for part in path.rsplit(".so", 1)[1].split(".") if part.isdigit()]
 
 
+def opened(ffi, path: str):
+    """The library of that file, which stays: at the interpreter's exit some of what it made is ended after its object,
+    with which ffi.dlopen alone would take its functions away."""
+    return ffi.dlopen(path, ffi.RTLD_NOW | ffi.RTLD_NODELETE)
+
+
 def open_library(ffi, name: str, versions: tuple[int, ...] = (13, 12), wheel: str = "tinytorch[cuda]"):
     """``lib<name>.so``, opened through ``ffi``; OSError naming the wheel that has it, and where it was looked for."""
     tried = []
     for candidate in candidates(name, versions):
         try:
-            return ffi.dlopen(candidate)
+            return opened(ffi, candidate)
         except OSError as exc:
             tried.append(f"{candidate}: {exc}")
     raise OSError(

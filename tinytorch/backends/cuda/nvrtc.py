@@ -127,6 +127,13 @@ class Process:
         if self._process is not None:
             self._process.kill()
 
+    def leave(self) -> None:
+        """In a forked child: lets go of the pipes, whose ends tell the process, and its parent, that the other ended.
+        What a thread of the parent has yet to write is not written, and locks that it holds are not waited for."""
+        if self._process is not None:
+            for pipe in (self._process.stdin, self._process.stdout):
+                pipe.raw.close()
+
     def close(self) -> None:
         """Ends it."""
         if self._process is not None:

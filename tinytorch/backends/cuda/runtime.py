@@ -7,6 +7,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+from itertools import count
 from typing import NamedTuple
 
 from ...config import setting
@@ -24,8 +25,7 @@ MAX_STREAMS, MAX_OF_PRIORITY, MAX_PRIORITIES = 32, 6, 5
 _driver = None  # of this process
 _devices = {}  # by index: what is open
 _captures = {}  # by device and number of the stream: what is being recorded
-_fusing = threading.Lock()
-_opening = threading.Lock()
+_opening = threading.RLock()  # what holds it may run a finalizer, which may use a device
 _launch_blocking = os.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in ("", "0")
 
 
@@ -53,6 +53,7 @@ class Device:
     def __init__(self, index: int):
         self.index = index
         self.fused = {}  # by source: the number of a kernel of fused mode
+        self.next_fused = count(1).__next__
         self.sources = {}  # by key: their sources
         self.loaded = Loaded(False, {}, {}), Loaded(True, {}, {})
         self.streams = [None]  # by number; None: the default one
@@ -225,7 +226,7 @@ def open_device(index: int) -> Device:
     if device is None:
         with _opening:
             if index not in _devices:
-                _devices[index] = Device(index)
+                _devices.setdefault(index, Device(index))
                 _keep_launches()
         device = _devices[index]
     return device
@@ -360,15 +361,14 @@ def install_fused(index: int, source: str) -> tuple[int, bool]:
     """A kernel of fused mode, compiled and loaded on the device: the number under which the C side launches it, and
     whether it was there before. Where the setting "approximate" changes later, the first launch compiles it anew."""
     device = open_device(index)
-    with _fusing:
-        number = device.fused.get(source)
-        if number is not None:
-            return number, True
-        number = len(device.fused) + 1
-        device.sources[lib.tt_fused_key(number)] = source
-        device.load(lib.tt_fused_key(number), device.loaded[lib.tt_cuda_approximate])
-        device.fused[source] = number
-        return number, False
+    number = device.fused.get(source)
+    if number is not None:
+        return number, True
+    number = device.next_fused()
+    device.sources[lib.tt_fused_key(number)] = source
+    device.load(lib.tt_fused_key(number), device.loaded[lib.tt_cuda_approximate])
+    device.fused[source] = number
+    return number, False
 
 
 @ffi.def_extern(error=-1, onerror=_keep)
