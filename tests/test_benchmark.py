@@ -1,9 +1,16 @@
 """utils.benchmark: what is measured, and how it is shown."""
 
+import math
+
 import pytest
 
 import tinytorch
 from tinytorch.utils import benchmark
+
+try:  # here, as it changes sys.path
+    from torch.utils import benchmark as theirs
+except ImportError:
+    theirs = None
 
 
 def ticking(step):
@@ -82,3 +89,14 @@ def test_other_languages():
     for wrong in ({"language": "cobol"}, {"global_setup": "x"}):
         with pytest.raises(ValueError):
             benchmark.Timer("x", **wrong)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 7, 100])
+@pytest.mark.parametrize("spread", [0, 1e-4, 0.01, 0.3])
+def test_significant_figures(n, spread):
+    if theirs is None:
+        pytest.skip("PyTorch is not installed")
+    for seconds in (3e-8, 4e-6, 0.02, 5.0):
+        times = [seconds * (1 + spread * math.sin(7 * k)) * 10 for k in range(n)]
+        ours = benchmark.Measurement(10, times, benchmark.TaskSpec("x", ""))
+        assert ours.significant_figures == theirs.Measurement(10, times, theirs.TaskSpec("x", "")).significant_figures

@@ -63,6 +63,21 @@ def operands(dtype, count):
         yield tt.from_numpy(np.ascontiguousarray(values.astype(dtype)))
 
 
+def test_halves_are_converted_alike_on_every_instruction_set(keep_isa):
+    """Every float16, and floats of every exponent about the places where rounding changes, NaNs' payloads too."""
+    halves = tt.from_numpy(np.arange(1 << 16, dtype=np.uint16).view(np.float16))
+    low = np.array([0, 1, 0x0FFF, 0x1000, 0x1001, 0x1FFF, 0x2000, 0x3000, 0x7FE000, 0x7FF000, 0x7FFFFF], np.uint32)
+    bits = (np.arange(512, dtype=np.uint32)[:, None] << 23 | low).ravel()
+    floats = tt.from_numpy(bits.view(np.float32))
+    results = []
+    for isa in available():
+        assert lib.tt_set_isa(isa.encode()) == 0
+        wide, narrow = halves.float().view(tt.int32), [floats[k:].half().view(tt.int16) for k in (0, 5)]
+        results.append(b"".join(x.numpy().tobytes() for x in (wide, *narrow)))
+    assert all(r == results[0] for r in results)
+    assert np.array_equal(halves.float().numpy(), np.arange(1 << 16, dtype=np.uint16).view(np.float16), equal_nan=True)
+
+
 @pytest.mark.parametrize("name", sorted(Elementwise.TABLE))
 def test_same_bits_on_every_instruction_set(name, keep_isa):
     info = Elementwise.TABLE[name]

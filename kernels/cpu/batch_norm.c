@@ -1,6 +1,6 @@
 /* Normalisation of channels. Where a channel's elements lie in runs, a thread takes whole channels, so that all but the
- * first pass over one find it in the cache; where channels lie closest together, rows of them are shared out. Operands
- * of a half type are copied as float32 first. */
+ * first pass over one find it in the cache; where channels lie closest together, rows of them are shared out. Elements
+ * of a half type become float32, and results such, a few at a time, in the cache. */
 #include "cpu/batch_norm.h"
 #include "backend/plain.h"
 #include "cpu/cpu.h"
@@ -10,7 +10,8 @@
 TT_ISA_TABLES(tt_batch_table, tt_batch)
 
 #define GRAIN 32768 /* elements that are worth a thread */
-#define TILE 256 /* bytes of the sums of a thread's columns, of each lane: with both sums, half of L1 */
+#define TILE TT_BATCH_TILE
+#define ROOM 2048 /* elements of a half type that are computed at once */
 
 enum { X, G, WEIGHT, BIAS, MEAN, RSTD, OPERANDS };
 
@@ -25,7 +26,8 @@ typedef struct {
     char *of_weight, *of_bias;
     char *parts; /* [channels][2][blocks], or [2][blocks][channels] */
     int64_t channels, inner, n, blocks;
-    int size;
+    int size, stored; /* of a number computed, and of an element of x, g and out */
+    tt_cast_loop widen, narrow; /* from the one to the other and back; NULL where they are the same */
 } job;
 
 static int64_t grain_of(int64_t elements) { return elements >= GRAIN ? 1 : GRAIN / elements; }
@@ -47,9 +49,17 @@ enum { SUM, DEVSQ, GRADIENT };
 /* A block of a channel's elements, one after another. */
 static const char *block_of(const job *j, const char *x, int64_t channel, int64_t block, char *room) {
     int64_t first = block * TT_BLOCK, run = first / j->inner, start = first % j->inner, n = in_block(j, block);
-    x += (run * j->channels + channel) * j->inner * j->size;
-    if (start + n <= j->inner) return x + start * j->size;
-    j->loops->gather(room, x, start, j->inner, j->channels * j->inner, n);
+    x += (run * j->channels + channel) * j->inner * j->stored;
+    if (!j->widen) {
+        if (start + n <= j->inner) return x + start * j->size;
+        j->loops->gather(room, x, start, j->inner, j->channels * j->inner, n);
+        return room;
+    }
+    for (int64_t done = 0; done < n; start = 0, x += j->channels * j->inner * j->stored) {
+        int64_t m = j->inner - start < n - done ? j->inner - start : n - done;
+        j->widen(room + done * j->size, x + start * j->stored, m);
+        done += m;
+    }
     return room;
 }
 
@@ -107,9 +117,38 @@ static tt_batch_numbers numbers_of(const job *j, int64_t c) {
     return (tt_batch_numbers){j->mean + at, j->scale + at, j->shift + at, j->slope ? j->slope + at : NULL};
 }
 
+/* The numbers of the channels from c on. */
+static tt_batch_numbers from_channel(const job *j, const tt_batch_numbers *numbers, int64_t c) {
+    const void *all[] = {numbers->mean, numbers->scale, numbers->shift, numbers->slope};
+    for (int k = 0; k < 4; k++)
+        if (all[k]) all[k] = (const char *)all[k] + c * j->size;
+    return (tt_batch_numbers){all[0], all[1], all[2], all[3]};
+}
+
+/* The same of a half type: whole rows, or where a row is long parts of one. */
+static void write_halves(const job *j, int64_t from, int64_t n, const tt_batch_numbers *numbers, int64_t row) {
+    float x[ROOM] __attribute__((aligned(64))), g[ROOM] __attribute__((aligned(64)));
+    float out[ROOM] __attribute__((aligned(64)));
+    for (int64_t at = 0, m; at < n; at += m) {
+        int64_t column = row ? at % row : 0, first = (from + at) * j->stored;
+        m = n - at < ROOM ? n - at : ROOM;
+        if (row && row <= ROOM && m < n - at) m -= m % row;
+        if (row > ROOM && m > row - column) m = row - column;
+        tt_batch_numbers of = from_channel(j, numbers, column);
+        int64_t width = row < m ? row : row ? m : 0;
+        if (!j->g || of.slope) j->widen(x, j->x + first, m);
+        if (j->g) {
+            j->widen(g, j->g + first, m);
+            j->loops->gradient(out, g, x, &of, m, width);
+        } else j->loops->normalize(out, x, &of, m, width);
+        j->narrow(j->out + first, out, m);
+    }
+}
+
 static void write_elements(const job *j, int64_t from, int64_t n, const tt_batch_numbers *numbers, int64_t row) {
     int64_t at = from * j->size;
-    if (j->g) j->loops->gradient(j->out + at, j->g + at, j->x + at, numbers, n, row);
+    if (j->widen) write_halves(j, from, n, numbers, row);
+    else if (j->g) j->loops->gradient(j->out + at, j->g + at, j->x + at, numbers, n, row);
     else j->loops->normalize(j->out + at, j->x + at, numbers, n, row);
 }
 
@@ -147,8 +186,8 @@ static void sum_rows_range(void *context, int64_t begin, int64_t end) {
     for (int64_t u = begin; u < end; u++) {
         int64_t block = u / across, left = u % across * width, n = in_block(j, block);
         int64_t w = j->channels - left < width ? j->channels - left : width, pitch = w * j->size;
-        int64_t at = block * TT_BLOCK * bytes + left * j->size;
-        j->loops->sums_rows(tiles[0], tiles[1], j->g + at, j->x + at, j->mean + left * j->size, j->channels, n, w);
+        int64_t step = j->channels * j->stored, at = block * TT_BLOCK * step + left * j->stored;
+        j->loops->sums_rows(tiles[0], tiles[1], j->g + at, j->x + at, j->mean + left * j->size, step, n, w, j->widen);
         int64_t live = n < TT_LANES ? n : TT_LANES;
         for (int64_t h = TT_LANES / 2; h > 0; h /= 2)
             if (live > h) {
@@ -182,6 +221,7 @@ static void rows_range(void *context, int64_t begin, int64_t end) {
 static job job_of(const tt_batch_norm_work *w, const tt_plain *in, int dtype) {
     const tt_batch_table *table = tt_batch[tt_isa_index];
     int64_t n = w->outer * w->inner;
+    int stored = w->x->dtype;
     return (job){.loops = dtype == TT_F64 ? &table->f64 : &table->f32,
                  .sum = tt_get_reducer(TT_RED_sum, dtype),
                  .devsq = tt_get_reducer(TT_RED_devsq, dtype),
@@ -194,13 +234,16 @@ static job job_of(const tt_batch_norm_work *w, const tt_plain *in, int dtype) {
                  .inner = w->inner,
                  .n = n,
                  .blocks = (n + TT_BLOCK - 1) / TT_BLOCK,
-                 .size = tt_itemsizes[dtype]};
+                 .size = tt_itemsizes[dtype],
+                 .stored = tt_itemsizes[stored],
+                 .widen = stored == dtype ? NULL : tt_isa->casts[stored][dtype],
+                 .narrow = stored == dtype ? NULL : tt_isa->casts[dtype][stored]};
 }
 
 static bool take(tt_plain *in, const tt_batch_norm_work *w, int dtype) {
     tt_array *all[OPERANDS] = {w->x, w->g, w->weight, w->bias, w->mean, w->rstd};
     for (int k = 0; k < OPERANDS; k++)
-        if (!tt_plain_take(&in[k], all[k], dtype)) return false;
+        if (!tt_plain_take(&in[k], all[k], k <= G ? w->x->dtype : dtype)) return false;
     return true;
 }
 
@@ -274,14 +317,13 @@ bool tt_cpu_batch_norm_sums(const tt_batch_norm_work *w) {
 bool tt_cpu_batch_norm(const tt_batch_norm_work *w) {
     int dtype = tt_compute_dtype(w->x->dtype);
     tt_plain in[OPERANDS] = {{0}};
-    tt_wide wide = {0};
     char *numbers = NULL;
-    bool ok = take(in, w, dtype) && tt_wide_start(&wide, w->out, dtype), with_sums = w->of_weight;
+    bool ok = take(in, w, dtype), with_sums = w->of_weight;
     if (ok) {
         job j = job_of(w, in, dtype);
         int64_t bytes = j.channels * j.size;
         ok = (numbers = tt_scratch(bytes * (3 + (with_sums ? 2 + 2 * j.blocks : 0))));
-        j.out = wide.array->data;
+        j.out = w->out->data;
         j.scale = numbers;
         j.shift = numbers + bytes;
         if (with_sums) {
@@ -301,5 +343,5 @@ bool tt_cpu_batch_norm(const tt_batch_norm_work *w) {
     }
     if (numbers) tt_scratch_free(numbers);
     tt_plain_done(in, OPERANDS);
-    return tt_wide_end(&wide, ok);
+    return ok;
 }

@@ -1,6 +1,8 @@
 /* What the loops of simd/batch_norm.c look like to batch_norm.c: of float32 or float64. */
 #pragma once
-#include "core/tt.h"
+#include "cpu/simd.h"
+
+#define TT_BATCH_TILE 256 /* bytes of the sums of a thread's columns, of each lane: with both sums, half of L1 */
 
 /* A channel's numbers: the result is shift + x scale, the gradient of x is shift + (x - mean) slope + g scale, or g
  * scale where there is no slope. */
@@ -11,9 +13,10 @@ typedef struct {
 typedef struct {
     /* the sums of g and of g (x - mean), of up to TT_BLOCK elements of a channel */
     void (*sums)(void *sum, void *products, const void *g, const void *x, const void *mean, int64_t n);
-    /* the same of w channels, from n rows that are `step` elements apart: TT_LANES rows of w sums each */
-    void (*sums_rows)(void *sum, void *products, const void *g, const void *x, const void *mean, int64_t step,
-                      int64_t n, int64_t w);
+    /* the same of w channels, from n rows that are `step` bytes apart: TT_LANES rows of w sums each, of up to
+     * TT_BATCH_TILE bytes. `widen`: where g and x are of a half type, what makes float32 of it; else NULL. */
+    void (*sums_rows)(void *sum, void *products, const char *g, const char *x, const void *mean, int64_t step,
+                      int64_t n, int64_t w, tt_cast_loop widen);
     /* n elements in runs of `inner`, the first of which begins `start` before x; runs are `pitch` elements apart */
     void (*gather)(void *out, const void *x, int64_t start, int64_t inner, int64_t pitch, int64_t n);
     /* rows of so many channels; 0: all of one channel */

@@ -5,6 +5,7 @@ import io
 import tinytorch as tt
 from tinytorch import nn, optim
 from tinytorch.nn import functional as F
+from tinytorch.utils.checkpoint import checkpoint
 
 
 def data(*shape):
@@ -133,6 +134,31 @@ def files():
     return [t.sum().item() for t in found]
 
 
+class Tripled(tt.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * 3
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 3 + 0 * ctx.saved_tensors[0]
+
+
+def recomputed():
+    """Checkpointed parts, one of them inside of another, packed values, a Function of one's own."""
+    net, x = network()[1:], data(6, 8).requires_grad_()
+
+    def part(x):
+        return Tripled.apply(checkpoint(net[0], x, use_reentrant=False).tanh())
+
+    with tt.autograd.graph.saved_tensors_hooks(lambda t: t.tolist(), tt.tensor):
+        y = (x * x).sin()
+    y = checkpoint(net[2:], checkpoint(part, y, use_reentrant=False), use_reentrant=False)
+    y.square().sum().backward()
+    return [*x.grad.flatten().tolist(), *(p.grad.sum().item() for p in net[:1].parameters())]
+
+
 def plain():
     """Operators with a fast path in C, of which another is the general one."""
     a, b = PLAIN
@@ -142,5 +168,5 @@ def plain():
 PLAIN = data(90, 90), data(90, 90) + 1
 
 
-STEPS = {f.__name__: f for f in (train, fused, second, several, layers, algebra, scattered, files)}
+STEPS = {f.__name__: f for f in (train, fused, second, several, layers, algebra, scattered, files, recomputed)}
 EVERY = STEPS | {"plain": plain}

@@ -8,7 +8,7 @@ from tinytorch.nn import functional as F
 
 # Blocks of a sum within a run, over runs, and of single rows; columns beyond a tile; fewer channels than threads.
 SHAPES = [(4, 3), (2100, 70), (1, 5, 2000), (3, 8, 17, 32), (32, 130, 4, 4), (2, 1, 60, 41), (2, 3, 4, 5, 6)]
-SHAPES += [(7, 40, 1, 1), (1100, 2, 1)]
+SHAPES += [(7, 40, 1, 1), (1100, 2, 1), (3, 2100, 2, 1)]
 
 
 def _by_operators(x, g, weight, bias, training, eps=1e-5):
@@ -33,7 +33,7 @@ def _by_operators(x, g, weight, bias, training, eps=1e-5):
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("training", [True, False])
-@pytest.mark.parametrize("dtype", [tt.float32, tt.float64, tt.bfloat16], ids=str)
+@pytest.mark.parametrize("dtype", [tt.float32, tt.float64, tt.bfloat16, tt.float16], ids=str)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_bits(shape, dtype, training, threads):
     r = np.random.default_rng(0)
@@ -56,3 +56,19 @@ def test_bits(shape, dtype, training, threads):
                 assert ours.double().numpy().tobytes() == theirs.to(ours.dtype).double().numpy().tobytes()
     finally:
         tt.set_num_threads(before)
+
+
+@pytest.mark.parametrize("dtype", [tt.bfloat16, tt.float16], ids=str)
+def test_half_types_are_not_copied(dtype):
+    """A result takes its own memory, and no more of the size of the input."""
+    for last in (False, True):
+        x = tt.randn(8, 64, 32, 32).to(dtype)
+        x = x.contiguous(memory_format=tt.channels_last) if last else x
+        kept = x.requires_grad_(), tt.ones(64, requires_grad=True), tt.zeros(64, requires_grad=True)
+        size = 2 * x.numel()
+        tt.cpu.reset_peak_memory_stats()
+        before = tt.cpu.memory_allocated()
+        out = F.batch_norm(x, None, None, *kept[1:], training=True)
+        assert tt.cpu.max_memory_allocated() - before < 1.5 * size
+        tt.autograd.grad(out, kept, tt.ones_like(out))
+        assert tt.cpu.max_memory_allocated() - before < 4 * size  # with the result, its gradient and the input's

@@ -69,7 +69,7 @@ def _scaled(op, input, other, alpha):
     factor = fitted(alpha, code) if op.startswith("add") else -fitted(-alpha, code)  # it is added
     if isinstance(other, int) and ALL[code].is_differentiable:
         other = float(other)  # the product of two integers might be none of int64
-    return other * factor
+    return other and factor if code == lib.TT_BOOL else other * factor
 
 
 def in_common_dtype(x: Tensor, *others) -> Tensor:

@@ -17,6 +17,8 @@ def _widths(op: str, y: Tensor, x: Tensor | None, dx, dim: int):
         raise TypeError(f"{op}(): got values for 'x' and for 'dx', which exclude each other")
     if y.dtype is _bool or (x is not None and x.dtype is _bool):
         raise RuntimeError(f"{op}: received a bool input for `x` or `y`, but bool is not supported")
+    if isinstance(dx, (bool, complex)):
+        raise RuntimeError(f"{op}: dx must be a real number, got {dx}")
     if x is None:
         return 1 if dx is None else dx
     if x._h.ndim == 1:

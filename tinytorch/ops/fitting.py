@@ -10,7 +10,7 @@ from ..tensor import Tensor
 from .declare import number_parts, scalar_kind
 
 # Beyond these, a number is no finite one of the dtype.
-_LARGEST = [finfo(d).max if d.is_differentiable else math.inf for d in ALL]
+LARGEST = [finfo(d).max if d.is_differentiable else math.inf for d in ALL]
 _SMALL = finfo(float16).max
 
 
@@ -38,12 +38,12 @@ def _fits(code: int, kind: int, value) -> bool:
         limits = iinfo(ALL[code])
         least = limits.min or (0 if kind == lib.TT_KIND_FLOAT else -limits.max)
         return least <= value <= limits.max
-    return not _LARGEST[code] < abs(value) != math.inf
+    return not LARGEST[code] < abs(value) != math.inf
 
 
 def fitted(value, code: int, computing: bool = False):
-    """A Python number, or a 0-d tensor's, as one of dtype ``code``: without its fraction in an integer one. As
-    ``computing`` of half types it is one of float32. RuntimeError unless it fits."""
+    """A Python number, or a 0-d tensor's, as one of dtype ``code``: without its fraction in an integer one, and
+    in an unsigned one from 0 on. As ``computing`` of half types it is one of float32. RuntimeError unless it fits."""
     if type(value) is float and -_SMALL <= value <= _SMALL and ALL[code].is_differentiable:
         return value
     if isinstance(value, Tensor):
@@ -52,9 +52,10 @@ def fitted(value, code: int, computing: bool = False):
         code = float32.code
     kind, to = scalar_kind(value), ALL[code].kind
     check_fits(code, kind, value)
-    if kind <= to:
-        return value
     if to == lib.TT_KIND_BOOL:
         return bool(value)
-    value = value.real if kind == lib.TT_KIND_COMPLEX else value
-    return int(value) if to == lib.TT_KIND_INT else value
+    value = value.real if kind > to and kind == lib.TT_KIND_COMPLEX else value
+    if to != lib.TT_KIND_INT:
+        return value
+    value = int(value)
+    return value if value >= 0 or ALL[code].is_signed else value % (1 << 8 * ALL[code].itemsize)

@@ -14,6 +14,7 @@ from ..tensor import Tensor, attempted, owned
 from .create import code_of, finish, into, pinned, size_argument, sizes
 from .create_like import empty_as
 from .declare import both, function, method, overwrite, primitive, refuse
+from .fitting import LARGEST
 
 for _fn in (manual_seed, seed, initial_seed, get_rng_state, set_rng_state):
     function(_fn)
@@ -127,6 +128,8 @@ def _range(op: str, code: int, low: int, high: int) -> int:
     if low >= high:
         raise RuntimeError(f"{op}: random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     least, most = exact_integers(ALL[code] if INTEGRAL[code] else int64)
+    if code == lib.TT_F16:
+        least, most = -LARGEST[code], LARGEST[code]
     if not least <= low <= most:
         raise RuntimeError(f"{op}: from is out of bounds for {ALL[code].name}: {low}")
     if high - 1 > most:
@@ -272,7 +275,11 @@ def uniform_(self, from_=0.0, to=1.0, *, generator=None, **named):
         from_ = named.pop("from", from_)
         if named:
             raise TypeError(f"uniform_() got an unexpected keyword argument '{next(iter(named))}'")
-        if not from_ <= to:
+        most = LARGEST[self._h.dtype]
+        for name, bound in (("from", from_), ("to", to)):
+            if not -most <= bound <= most:
+                raise RuntimeError(f"uniform_: {name} is out of bounds for {self.dtype.name}: {bound}")
+        if not 0 <= to - from_ <= most:
             raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={from_} > to={to}")
         return _fill(self, "uniform_", generator, from_, to)
     except Exception as exc:

@@ -14,8 +14,9 @@ from ..devices import on_device
 from ..dtypes import ALL, INTEGRAL, Size, dtype_code, get_default_dtype
 from ..storage import TypedStorage, UntypedStorage, vector
 from ..tensor import FUNCTIONS, Tensor, as_class, attempted, owned
-from .create import check_fits, code_of, finish, into, pinned, placed, sizes, tensor
+from .create import code_of, finish, into, pinned, placed, sizes, tensor
 from .declare import function, scalar_kind, refuse
+from .fitting import check_fits, fitted
 from .from_python import pack
 
 
@@ -129,12 +130,12 @@ def _steps(op: str, start, end, steps, code: int):
         steps = operator.index(steps)
     except TypeError:
         raise TypeError(f"{op}(): argument 'steps' must be int, not {type(steps).__name__}") from None
+    if code == lib.TT_BOOL:
+        raise NotImplementedError(f"{op}: not implemented for 'bool'")
     if steps < 0:
         raise RuntimeError(f"{op}: number of steps must be non-negative, got {steps}")
-    for value in (start, end):
-        check_fits(code, scalar_kind(value), value)
-    if INTEGRAL[code]:  # the ends are cast first
-        start, end = int(start), int(end)
+    if steps > 1 or INTEGRAL[code]:  # the ends are cast first
+        start, end = (int(x) if steps < 2 else fitted(x, code) for x in (start, end))
     return start, end, steps
 
 
@@ -211,6 +212,9 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_g
 @function
 def scalar_tensor(s, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False) -> Tensor:
     """A 0-d tensor of a number, in the default dtype. Follows ``torch.scalar_tensor``."""
+    code = code_of(dtype, "scalar_tensor")
+    if code not in (lib.TT_F16, lib.TT_BF16):  # these make infinities
+        s = fitted(s, code)
     return tensor(
         s,
         dtype=get_default_dtype() if dtype is None else dtype,

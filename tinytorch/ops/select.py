@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import warnings
+
+from ..backends.cpu import lib
 from ..dtypes import bool as _bool
 from ..tensor import Tensor
+from ..warn_once import first_time
 from .convert import can_cast
 from .declare import both, composite, function, method, refuse
 from .fitting import fitted
 from .pointwise import _clamp, _clamp_max, _clamp_min, _masked_fill, _where
+
+
+def _as_bool(condition):
+    """The condition; a bool tensor of one of uint8, which PyTorch takes, too."""
+    if not isinstance(condition, Tensor) or condition._h.dtype != lib.TT_U8:
+        return condition
+    if first_time("conditions of uint8"):
+        warnings.warn("where: a condition of dtype uint8 is deprecated, use one of bool", stacklevel=3)
+    return condition != 0
 
 
 @function
@@ -16,7 +29,7 @@ def where(condition, input=None, other=None, *, out=None):
     alone, the indices where it holds, as ``nonzero(as_tuple=True)``. Follows ``torch.where``.
 
     Args:
-        condition: a bool tensor
+        condition: a bool tensor; one of uint8 holds where it is not 0, and warns
         input: a tensor, or a number
         other: a tensor, or a number
     Returns:
@@ -31,7 +44,7 @@ def where(condition, input=None, other=None, *, out=None):
             for name, t in (("input", input), ("other", other)):
                 if not isinstance(t, Tensor):
                     raise TypeError(f"where(): argument '{name}' must be Tensor, not {type(t).__name__}")
-        return _where(condition, input, other, out=out)
+        return _where(_as_bool(condition), input, other, out=out)
     except Exception as exc:
         refuse(exc)
         raise
@@ -60,7 +73,7 @@ def masked_fill(input, mask, value):
 def where(self, condition, other):  # noqa: F811
     """``self`` where ``condition`` holds, else ``other``."""
     try:
-        return _where(condition, self, other)
+        return _where(_as_bool(condition), self, other)
     except Exception as exc:
         refuse(exc)
         raise

@@ -105,10 +105,12 @@ class Measurement:
 
     @property
     def significant_figures(self) -> int:
-        """How many digits the spread leaves."""
+        """How many digits the spread leaves, 1 to 4: the median over the confidence interval (of 90 %) of the middle
+        half's mean, of which the clock leaves no less than 25 ns."""
         n = len(self.times)
-        spread = max(self.iqr / 1.35 / math.sqrt(n), self.median * 1e-9) if n > 1 else self.median / 10
-        return max(int(math.floor(math.log10(self.median / spread))), 1) if self.median > 0 else 1
+        middle = sorted(self.times)[n // 4 : math.ceil(3 * n / 4)]
+        interval = max(1.645 * statistics.pstdev(middle) / math.sqrt(len(middle)), 25e-9)
+        return min(max(math.floor(math.log10(self.median / interval)), 1), 4) if self.median > 0 else 1
 
     @property
     def has_warnings(self) -> bool:

@@ -15,7 +15,6 @@ import warnings
 import weakref
 from _thread import get_ident
 
-from .. import cuda
 from ..amp.autocast_mode import autocast_of_here
 from ..autograd import engine
 from ..autograd.api import backward
@@ -25,7 +24,9 @@ from ..autograd.graph import saved_tensors_hooks
 from ..autograd.modes import PARTIAL, current, enable_grad, is_grad_enabled, no_grad
 from ..autograd.node import describe, pack_with
 from ..fuse.listeners import place_of
-from ..tensor import FUNCTIONS, Tensor
+from ..tensor import Tensor
+from ..weak import End, taken
+from .device_states import DefaultDeviceType, RandomStates, get_device_states, set_device_states  # noqa: F401
 from .selective import (
     SAC_IGNORED_OPS,  # noqa: F401
     CheckpointPolicy,
@@ -96,82 +97,14 @@ def noop_context_fn():
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
-class DefaultDeviceType:
-    """The kind of device whose random generators ``set_device_states`` sets where it is not told one. Follows
-    ``torch.utils.checkpoint.DefaultDeviceType``."""
-
-    _default_device_type: str | None = None
-
-    @staticmethod
-    def set_device_type(device: str = "cuda") -> None:
-        """Sets it."""
-        DefaultDeviceType._default_device_type = device
-
-    @staticmethod
-    def get_device_type() -> str:
-        """What was set, or "cuda" where there is a CUDA device, else "cpu"."""
-        return DefaultDeviceType._default_device_type or ("cuda" if cuda.is_available() else "cpu")
-
-
-def _on_devices(args):
-    """The CUDA tensors among arguments, in containers too."""
-    for a in args:
-        if isinstance(a, Tensor):
-            if a.is_cuda:
-                yield a
-        elif isinstance(a, (list, tuple)):
-            yield from _on_devices(a)
-        elif isinstance(a, dict):
-            yield from _on_devices(a.values())
-
-
-def get_device_states(*args) -> tuple[list[int], list[Tensor]]:
-    """The numbers of the devices of the tensors among ``args``, and in containers there, but the CPU, and the states of
-    their generators. Follows ``torch.utils.checkpoint.get_device_states``."""
-    devices = [a.get_device() for a in _on_devices(args)]
-    return devices, [cuda.get_rng_state(d) for d in devices]
-
-
-def set_device_states(devices, states, *, device_type=None) -> None:
-    """Sets the devices' random generators to ``states``, which are CUDA's unless ``device_type`` is another. Follows
-    ``torch.utils.checkpoint.set_device_states``."""
-    if (device_type or DefaultDeviceType.get_device_type()) == "meta":
-        return
-    for device, state in zip(devices, states):
-        cuda.set_rng_state(state, device)
-
-
-class _Random:
-    """Where the random generators stand: the CPU's, and those of the arguments' devices."""
-
-    def __init__(self, args):
-        devices = {a.device for a in _on_devices(args)}
-        self.cpu, self.cuda = FUNCTIONS["get_rng_state"](), [(d, cuda.get_rng_state(d)) for d in devices]
-
-    @contextlib.contextmanager
-    def again(self):
-        """Inside, the generators go on from here."""
-        now = _Random(())
-        now.cuda = [(d, cuda.get_rng_state(d)) for d, _ in self.cuda]
-        self.restore()
-        try:
-            yield
-        finally:
-            now.restore()
-
-    def restore(self):
-        FUNCTIONS["set_rng_state"](self.cpu)
-        for device, state in self.cuda:
-            cuda.set_rng_state(state, device)
-
-
 class _Slot:
-    """Stands for a saved value in the graph."""
+    """Stands for a saved value in the graph, the ``number``th of its part."""
 
-    __slots__ = ("__weakref__", "facts")
+    __slots__ = ("__weakref__", "facts", "number", "values")
 
-    def __init__(self, facts):
-        self.facts = facts
+    def __init__(self, number: int, facts):
+        self.number, self.facts = number, facts
+        self.values: dict[object, Tensor] = {}  # by backward
 
 
 class _Argument:
@@ -202,19 +135,15 @@ class _Backwards:
 
     def __init__(self):
         self.running: dict[int, list] = {}
-        self.parts: dict[object, weakref.WeakSet] = {}
-        self.alive: set[weakref.ref] = set()
+        self.parts: dict[object, list[weakref.ref]] = {}
+        self.alive: set[End] = set()
+        self.ended: list[End] = []
 
     def watch(self, part: _Part) -> None:
-        """The engine tells from now on, until no part is left."""
-        self.alive.add(weakref.ref(part, self.gone))
+        """The engine tells from now on, until a backward ends and no part is left."""
+        self.alive.add(End(part, self.ended.append, None))
         if self not in engine.observers:
             engine.observers.append(self)
-
-    def gone(self, part: weakref.ref) -> None:
-        self.alive.discard(part)
-        if not self.alive and self in engine.observers:
-            engine.observers.remove(self)
 
     def begin(self, reached) -> None:
         self.running.setdefault(get_ident(), []).append(object())
@@ -224,10 +153,14 @@ class _Backwards:
         self.forget(running.pop())
         if not running:
             del self.running[get_ident()]
+        self.alive.difference_update(taken(self.ended))
+        if not self.alive and self in engine.observers:
+            engine.observers.remove(self)
 
     def forget(self, task) -> None:
-        for part in self.parts.pop(task, ()):
-            del part.values[task]
+        for ref in self.parts.pop(task, ()):
+            if (part := ref()) is not None:
+                part.forget(task)
 
     def present(self):
         """The group that this thread is in, or its backward; None outside."""
@@ -265,7 +198,7 @@ class _Part:
         self.facts = facts_of if determinism_check == "default" else lambda t: None
         self.slots: list[weakref.ref] = []
         self.completed = False  # has the forward pass ended?
-        self.values: dict[object, weakref.WeakKeyDictionary] = {}  # by backward: of each Slot
+        self.recomputed: set[object] = set()  # the backwards for which the Slots have got their values
         self.notes: tuple[list, list] | None = ([], []) if debug else None  # what saved: first, and again
         _backwards.watch(self)
 
@@ -277,30 +210,42 @@ class _Part:
 
     def pack(self, tensor) -> _Slot:
         self.note(0)
-        slot = _Slot(self.facts(tensor))
+        slot = _Slot(len(self.slots), self.facts(tensor))
         self.slots.append(weakref.ref(slot))
         return slot
 
     def unpack(self, slot: _Slot) -> Tensor:
         task = _backwards.present()
         if task is None:
-            return self.recompute()[slot]
-        if task not in self.values:
+            return self.recompute()[slot.number]
+        if task not in self.recomputed:
             values = self.recompute()
-            self.values[task] = values
-            _backwards.parts.setdefault(task, weakref.WeakSet()).add(self)
-        if slot not in self.values[task]:
+            _backwards.parts.setdefault(task, []).append(weakref.ref(self))
+            self.recomputed.add(task)
+            for other in self.living():
+                other.values[task] = values[other.number]
+        if task not in slot.values:
             raise CheckpointError(
                 "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. If you "
                 "are calling ctx.saved_tensors in backward, make sure to do so only once. Two backwards in one "
                 "GraphExecGroup may not want the same values."
             )
-        return self.values[task].pop(slot)
+        return slot.values.pop(task)
 
-    def recompute(self) -> weakref.WeakKeyDictionary:
-        """The values of the Slots, computed again."""
+    def living(self) -> list[_Slot]:
+        """The Slots that somebody still holds."""
+        return [slot for ref in self.slots if (slot := ref()) is not None]
+
+    def forget(self, task) -> None:
+        """Lets go of the values of a backward."""
+        self.recomputed.discard(task)
+        for slot in self.living():
+            slot.values.pop(task, None)
+
+    def recompute(self) -> dict[int, Tensor]:
+        """The values of the Slots that somebody holds, by number, computed again."""
         expected, number, differ = len(self.slots), 0, []
-        values: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+        values: dict[int, Tensor] = {}
 
         def pack(tensor):
             nonlocal number
@@ -308,7 +253,7 @@ class _Part:
             slot = self.slots[number]() if number < expected else None
             number += 1
             if slot is not None:
-                values[slot] = tensor
+                values[number - 1] = tensor
                 if slot.facts != self.facts(tensor):
                     differ.append((number - 1, slot.facts, self.facts(tensor)))
             if number == expected and self.early_stop:
@@ -371,7 +316,7 @@ class CheckpointFunction(Function):
     @staticmethod
     def forward(ctx, run_function, preserve_rng_state, *args):
         check_backward_validity(args)
-        ctx.run_function, ctx.random = run_function, _Random(args) if preserve_rng_state else None
+        ctx.run_function, ctx.random = run_function, RandomStates(args) if preserve_rng_state else None
         ctx.autocast = autocast_of_here()
         ctx.args = [None if isinstance(a, Tensor) else a for a in args]
         ctx.save_for_backward(*[a for a in args if isinstance(a, Tensor)])
@@ -454,7 +399,7 @@ def checkpoint(
     forward_context, context = context_fn()
     if not is_grad_enabled():
         return function(*args, **kwargs)
-    random = _Random(args) if preserve_rng_state else None
+    random = RandomStates(args) if preserve_rng_state else None
     part = _Part(function, args, kwargs, random, context, determinism_check, early_stop, debug)
     with saved_tensors_hooks(part.pack, part.unpack), forward_context:
         out = function(*args, **kwargs)

@@ -24,9 +24,17 @@ static void OF(sums)(void *sum, void *products, const void *pg, const void *px, 
     *(T *)products = p[0];
 }
 
-static void OF(sums_rows)(void *sum, void *products, const void *pg, const void *px, const void *pm, int64_t step,
-                          int64_t n, int64_t w) {
-    const T *g = pg, *x = px, *mean = pm;
+/* w elements of a row, where need be as T in `room`. */
+static inline const T *OF(row)(const char *from, T *room, int64_t w, tt_cast_loop widen) {
+    if (!widen) return (const T *)from;
+    widen(room, from, w);
+    return room;
+}
+
+static void OF(sums_rows)(void *sum, void *products, const char *g, const char *x, const void *pm, int64_t step,
+                          int64_t n, int64_t w, tt_cast_loop widen) {
+    const T *mean = pm;
+    T rooms[2 * TIMES][TT_BATCH_TILE / sizeof(T)] __attribute__((aligned(64)));
     for (int64_t r0 = 0; r0 < n; r0 += TIMES * LANES)
         for (int64_t r = r0; r < n && r < r0 + LANES; r++) {
             T *s = (T *)sum + (r - r0) * w, *p = (T *)products + (r - r0) * w;
@@ -36,8 +44,13 @@ static void OF(sums_rows)(void *sum, void *products, const void *pg, const void 
                 for (int64_t c = 0; c < w; c++) s[c] = p[c] = -(T)0;
             }
             if (r + 3 * LANES < n) {
-                const T *ga = g + at, *gb = ga + next, *gc = gb + next, *gd = gc + next;
-                const T *xa = x + at, *xb = xa + next, *xc = xb + next, *xd = xc + next;
+                const T *of_g[TIMES], *of_x[TIMES];
+                for (int k = 0; k < TIMES; k++) {
+                    of_g[k] = OF(row)(g + at + k * next, rooms[2 * k], w, widen);
+                    of_x[k] = OF(row)(x + at + k * next, rooms[2 * k + 1], w, widen);
+                }
+                const T *ga = of_g[0], *gb = of_g[1], *gc = of_g[2], *gd = of_g[3];
+                const T *xa = of_x[0], *xb = of_x[1], *xc = of_x[2], *xd = of_x[3];
                 TT_INDEPENDENT
                 for (int64_t c = 0; c < w; c++) {
                     T m = mean[c];
@@ -47,7 +60,8 @@ static void OF(sums_rows)(void *sum, void *products, const void *pg, const void 
                 }
             } else
                 for (int64_t k = r; k < n; k += LANES) {
-                    const T *ga = g + k * step, *xa = x + k * step;
+                    const T *ga = OF(row)(g + k * step, rooms[0], w, widen);
+                    const T *xa = OF(row)(x + k * step, rooms[1], w, widen);
                     TT_INDEPENDENT
                     for (int64_t c = 0; c < w; c++) {
                         s[c] += ga[c];
