@@ -332,6 +332,8 @@ RAISES = """
     torch.optim.Adam([T(2).requires_grad_()]).load_state_dict([])
     torch.distributions.GeneralizedPareto(T(3), T(3), T(3)).icdf(-1)
     torch.distributions.TanhTransform().inv(2)
+    F.margin_ranking_loss(T(3), T(3), T(3), margin="sum")
+    F.hinge_embedding_loss(T(3), T(3), margin=b"1")
     torch.distributions.CorrCholeskyTransform()(-1)
     torch.distributions.CorrCholeskyTransform().inv(2)
 """
@@ -377,5 +379,5 @@ ANSWERS = """
     torch.add(A(2).long(), A(2), alpha=300)
     F.batch_norm(A(0, 3), None, None, A(2), A(1) + 1)
     A(2, 3) + A(2, 3).to_sparse().itemsize
-    A(1) + any(getattr(A(3).to_sparse(), name) for name in ("is_meta", "is_quantized", "is_xpu", "_has_symbolic_sizes_strides"))
+    A(1) + any(getattr(A(3).to_sparse(), name) for name in ("is_meta", "is_quantized", "is_xpu", "is_xla"))
 """
