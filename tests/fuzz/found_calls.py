@@ -328,6 +328,14 @@ RAISES = """
     torch.gru(T(3, 2, 3), T(1, 2, 2), [T(6, 3), T(6, 2), T(6), T(6)], True, 1, 0.0, True, {}, False)
     torch.rnn_tanh_cell(T(4, 3), T(4, 2), T(2, 3), T(2, 2), T(2), T(2).numpy())
     torch.frobenius_norm(T(2, 3), {})
+    torch.optim.Adam([T(2).requires_grad_()]).load_state_dict(set())
+    torch.optim.Adam([T(2).requires_grad_()]).load_state_dict([])
+    torch.distributions.GeneralizedPareto(T(3), T(3), T(3)).icdf(-1)
+    torch.distributions.TanhTransform().inv(2)
+    F.margin_ranking_loss(T(3), T(3), T(3), margin="sum")
+    F.hinge_embedding_loss(T(3), T(3), margin=b"1")
+    torch.distributions.CorrCholeskyTransform()(-1)
+    torch.distributions.CorrCholeskyTransform().inv(2)
 """
 
 #: And calls that were refused.
@@ -371,5 +379,5 @@ ANSWERS = """
     torch.add(A(2).long(), A(2), alpha=300)
     F.batch_norm(A(0, 3), None, None, A(2), A(1) + 1)
     A(2, 3) + A(2, 3).to_sparse().itemsize
-    A(1) + any(getattr(A(3).to_sparse(), name) for name in ("is_meta", "is_quantized", "is_xpu", "volatile"))
+    A(1) + any(getattr(A(3).to_sparse(), name) for name in ("is_meta", "is_quantized", "is_xpu", "is_xla"))
 """

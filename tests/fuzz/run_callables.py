@@ -137,6 +137,7 @@ SLIPS = re.compile(
     "|addmm_\\w*sparse|cannot convert float|only one element tensors can|ZeroDivisionError"
     "|internal error|not implemented for 'Complex|narrow\\(\\): length must"
     "|add\\(sparse, dense\\) is not supported|tensors do not have strides|output_size\\[\\d\\]=-inf"
+    '|reduction operations on CSR tensors|bmm_sparse_dense" not implemented'
     "|can't concat str to bytes|could not be broadcast together"
     "|more than one element of the written-to tensor|got: anchor (\\w+|<attribute.*), positive"
     "|Coefficients cannot be empty|Could not run 'aten|unsupported tensor layout|unexpected error"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from .. import Size, erfinv, finfo, float64, no_grad, rand, tan, where, zeros
+from .. import Size, erfinv, finfo, float64, log1p, no_grad, rand, tan, where, zeros
 from ..special import i0e, i1e
 from . import constraints
 from .distribution import Distribution, ExponentialFamily, attribute
@@ -321,7 +321,7 @@ class GeneralizedPareto(Distribution):
         return self.log_cdf(value).exp()
 
     def icdf(self, value):
-        log_rest = (-value).log1p()
+        log_rest = log1p(-value)
         zero, concentration = self._tail()
         return self.loc + self.scale * where(zero, -log_rest, (-concentration * log_rest).expm1() / concentration)
 

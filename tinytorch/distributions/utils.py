@@ -35,7 +35,7 @@ def _standard_normal(shape, dtype, device) -> Tensor:
 
 def _sum_rightmost(value: Tensor, dim: int) -> Tensor:
     """The sum over the last ``dim`` dimensions."""
-    return value if dim == 0 else value.reshape(value.shape[: value.dim() - dim] + (-1,)).sum(-1)
+    return value if dim == 0 else value.reshape(value.shape[: len(value.shape) - dim] + (-1,)).sum(-1)
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:

@@ -217,6 +217,8 @@ class Optimizer:
     def load_state_dict(self, state_dict: dict) -> None:
         """Takes the state of another optimiser of the same groups; tensors are copied, in the parameters' dtypes.
         What is kept by other keys is copied as it is. ValueError when the groups differ in number or size."""
+        if not isinstance(state_dict, Mapping):
+            raise TypeError(f"load_state_dict(): expected state_dict to be dict-like, got {type(state_dict).__name__}")
         state_dict = dict(state_dict)
         for hook in list(self._optimizer_load_state_dict_pre_hooks.values()):
             changed = hook(self, state_dict)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ... import broadcast_shapes, finfo, full_like
+from ... import atanh, broadcast_shapes, finfo, full_like
 from ...nn.functional import softplus
 from .. import constraints
 from ..utils import _sum_rightmost, broadcast_all, lazy_property
@@ -125,7 +125,7 @@ class TanhTransform(_Plain):
         return x.tanh()
 
     def _inverse(self, y):
-        return y.atanh()
+        return atanh(y)
 
     def log_abs_det_jacobian(self, x, y):
         return 2 * (math.log(2) - x - softplus(-2 * x))  # 1 - tanh^2 cancels

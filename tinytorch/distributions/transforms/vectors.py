@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from ... import eye, finfo, linalg
-from ...nn.functional import logsigmoid, pad, softplus
+from ... import cumsum, eye, finfo, linalg, tanh
+from ...nn.functional import logsigmoid, pad, softmax, softplus
 from .. import constraints
 from ..utils import tril_matrix_to_vec, vec_to_tril_matrix
 from .base import _Plain
@@ -30,7 +30,7 @@ class SoftmaxTransform(_Plain):
     codomain = constraints.simplex
 
     def _call(self, x):
-        return x.softmax(-1)
+        return softmax(x, -1)
 
     def _inverse(self, y):
         return y.log()
@@ -117,14 +117,15 @@ class CorrCholeskyTransform(_Plain):
     bijective = True
 
     def _call(self, x):
-        eps = finfo(x.dtype).eps
-        r = vec_to_tril_matrix(x.tanh().clamp(-1 + eps, 1 - eps), diag=-1)
+        r = tanh(x)
+        eps = finfo(r.dtype).eps
+        r = vec_to_tril_matrix(r.clamp(-1 + eps, 1 - eps), diag=-1)
         left = (1 - r**2).sqrt().cumprod(-1)
         r = r + eye(r.shape[-1], dtype=r.dtype, device=r.device)
         return r * pad(left[..., :-1], (1, 0), value=1)
 
     def _inverse(self, y):
-        left = pad((1 - (y * y).cumsum(-1))[..., :-1], (1, 0), value=1)
+        left = pad((1 - cumsum(y * y, -1))[..., :-1], (1, 0), value=1)
         r = tril_matrix_to_vec(y, diag=-1) / tril_matrix_to_vec(left, diag=-1).sqrt()
         return (r.log1p() - (-r).log1p()) / 2
 
