@@ -160,3 +160,20 @@ static TT_DEVICE void tt_bitonic_sort(tt_bitonic &x, int size) {
         }
     __syncthreads();
 }
+
+/* The number of the thread's key among its warp's of the same digit, of which there were `seen[digit]`; all threads of
+ * the warp. */
+static TT_DEVICE uint32_t tt_number_of_digit(uint32_t *seen, uint32_t digit, int lane) {
+    uint32_t peers = ~0u;
+#pragma unroll
+    for (int b = 0; b < 8; b++) {
+        const bool set = digit >> b & 1;
+        const uint32_t with = __ballot_sync(~0u, set);
+        peers &= set ? with : ~with;
+    }
+    const uint32_t below = peers & ((1u << lane) - 1), already = seen[digit];
+    __syncwarp();
+    if (!below) seen[digit] = already + __popc(peers);
+    __syncwarp();
+    return already + __popc(below);
+}

@@ -1,8 +1,7 @@
 /* Pooling, with the sums and choices of kernels/cpu/simd/windows_loops.h, in their order. A derivative is gathered: a
  * thread goes through the windows that its element is in. TT_D0: the dtype of elements, TT_D1: that computed in. */
 #pragma once
-#include "cuda/device/prelude.cuh"
-#include "cuda/device/windows_args.h"
+#include "cuda/device/windows.cuh"
 #define TT_ARGS tt_pool_args
 #define HAS(bit) ((TT_VARIANT & (bit)) != 0)
 #define MAXIMA (TT_OP % 2 == 0)
@@ -11,15 +10,6 @@
 #define V (1 << (TT_VARIANT >> TT_POOL_VECTOR & 3))
 #define IS_NONE(k) ((k) < 3 - (TT_VARIANT >> TT_POOL_DIMS & 3)) /* an axis of one element */
 
-typedef TT_TYPE(TT_D0) stored;
-typedef TT_TYPE(TT_D1) number;
-#if TT_VARIANT & TT_POOL_WIDE
-typedef int64_t place;
-#define TT_SPLIT(x, size, d) ((x) / (size))
-#else
-typedef int32_t place;
-#define TT_SPLIT(x, size, d) ((place)tt_quotient((uint32_t)(x), d))
-#endif
 #if TT_IS(TT_D1, i64)
 #define LOWEST INT64_MIN
 #else

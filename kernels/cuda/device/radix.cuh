@@ -165,19 +165,9 @@ extern "C" __global__ void __launch_bounds__(TT_THREADS, 768 / TT_THREADS)
     /* Those of each digit are numbered, in order. What is beyond the last element has the last digit. */
 #pragma unroll
     for (int u = 0; u < TT_ITEMS; u++) {
-        uint32_t digit = by_key ? key_digit(key[u], p.pass) : row_digit(p, number[u], p.pass), peers = ~0u;
+        uint32_t digit = by_key ? key_digit(key[u], p.pass) : row_digit(p, number[u], p.pass);
         if (mine + u * 32 >= p.n) digit = 255;
-#pragma unroll
-        for (int b = 0; b < 8; b++) {
-            const bool set = digit >> b & 1;
-            const uint32_t with = __ballot_sync(~0u, set);
-            peers &= set ? with : ~with;
-        }
-        const uint32_t below = peers & ((1u << lane) - 1), already = seen[warp * 256 + digit];
-        __syncwarp();
-        if (!below) seen[warp * 256 + digit] = already + __popc(peers);
-        __syncwarp();
-        at[u] = digit << 16 | (already + __popc(below));
+        at[u] = digit << 16 | tt_number_of_digit(seen + warp * 256, digit, lane);
     }
     __syncthreads();
     uint32_t many = 0, all;

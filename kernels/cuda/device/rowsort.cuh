@@ -47,18 +47,7 @@ static TT_DEVICE tt_sorted tt_sort_row(const tt_sort_args &p, int64_t in) {
 #pragma unroll
         for (int u = 0; u < TT_ITEMS; u++) {
             const uint32_t digit = (uint32_t)(key[u] >> shift) & 255;
-            uint32_t peers = ~0u;
-#pragma unroll
-            for (int b = 0; b < 8; b++) {
-                const bool set = digit >> b & 1;
-                const uint32_t with = __ballot_sync(~0u, set);
-                peers &= set ? with : ~with;
-            }
-            const uint32_t below = peers & ((1u << lane) - 1), already = seen[warp * 256 + digit];
-            __syncwarp();
-            if (!below) seen[warp * 256 + digit] = already + __popc(peers);
-            __syncwarp();
-            at[u] = already + __popc(below);
+            at[u] = tt_number_of_digit(seen + warp * 256, digit, lane);
         }
         __syncthreads();
         uint32_t many[TT_DIGITS], own = 0, all;

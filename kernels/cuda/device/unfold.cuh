@@ -1,19 +1,8 @@
 /* Blocks of images as columns, and (TT_OP 1) back, as kernels/cpu/unfold.c does it. TT_D0: the dtype of elements,
  * TT_D1: that computed in. */
 #pragma once
-#include "cuda/device/prelude.cuh"
-#include "cuda/device/windows_args.h"
+#include "cuda/device/windows.cuh"
 #define TT_ARGS tt_unfold_args
-
-typedef TT_TYPE(TT_D0) stored;
-typedef TT_TYPE(TT_D1) number;
-#if TT_VARIANT & TT_POOL_WIDE
-typedef int64_t place;
-#define TT_SPLIT(x, size, d) ((x) / (size))
-#else
-typedef int32_t place;
-#define TT_SPLIT(x, size, d) ((place)tt_quotient((uint32_t)(x), d))
-#endif
 
 #if TT_IS_COMPLEX(TT_D1)
 static TT_DEVICE number nothing() { return number{0, 0}; }
