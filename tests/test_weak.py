@@ -52,7 +52,7 @@ def shared():
 
 @pytest.mark.parametrize("step", [*STEPS.values(), shared], ids=lambda step: step.__name__)
 def test_no_end_of_a_step_is_python(step):
-    """Python drops a KeyboardInterrupt that comes in one: a ``__del__``, or a callback, which is given a dead reference."""
+    """Python drops a KeyboardInterrupt that comes in one. A callback is given a dead reference."""
     step()
     seen = []
 
