@@ -11,7 +11,6 @@ from __future__ import annotations
 import io
 import os
 import struct
-import zipfile
 import zlib
 
 ALIGNMENT = 64  # of members: what maps the file finds its numbers where a kernel wants them
@@ -145,6 +144,8 @@ class Reader:
 
     def _through_directory(self) -> None:
         """Finds the members of an archive that tells their sizes behind them."""
+        import zipfile  # when used: a start of Python does not wait for it
+
         try:
             with zipfile.ZipFile(self.f) as archive:
                 entries = archive.infolist()

@@ -15,10 +15,7 @@ import io
 import mmap as memory_map
 import os
 import pickle
-import pickletools
-import shutil
 import sys
-import tempfile
 import threading
 import warnings
 
@@ -76,6 +73,9 @@ class SourceChangeWarning(Warning):
 @contextlib.contextmanager
 def mkdtemp():
     """A folder for a ``with`` block, which is removed afterwards. Follows ``torch.serialization.mkdtemp``."""
+    import shutil  # when used: a start of Python does not wait for it
+    import tempfile
+
     path = tempfile.mkdtemp()
     try:
         yield path
@@ -413,6 +413,8 @@ def _big_endian(archive: Reader) -> bool:
 def get_unsafe_globals_in_checkpoint(f) -> list[str]:
     """The names in a file, as "module.name", that ``load(weights_only=True)`` would refuse; nothing of it is run.
     Follows ``torch.serialization.get_unsafe_globals_in_checkpoint``. ValueError for what ``save`` did not write."""
+    import pickletools  # when used: a start of Python does not wait for it
+
     with _opened(f) as file:
         try:
             content = Reader(file).read("data.pkl")

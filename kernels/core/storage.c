@@ -318,11 +318,26 @@ void tt_free(tt_array *a) {
     tt_array_recycle(a);
 }
 
+/* Gives a reference back, unless it is the last one. */
+static bool give_back_one_of_several(tt_storage *s) {
+    int refs = __atomic_load_n(&s->refs, __ATOMIC_RELAXED);
+    while (refs > 1)
+        if (__atomic_compare_exchange_n(&s->refs, &refs, refs - 1, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            return true;
+    return false;
+}
+
 bool tt_free_at_once(tt_array *a) {
     tt_storage *s = a->storage;
-    if (a->counter || __atomic_load_n(&s->jobs, __ATOMIC_RELAXED) || s->size_class < 0) return false;
-    if (tt_lazy_of(s) && (__atomic_load_n(&s->refs, __ATOMIC_ACQUIRE) != 1 || !tt_deferred->forget(s, false)))
-        return false;
+    if (a->counter) return false;
+    bool jobs = __atomic_load_n(&s->jobs, __ATOMIC_RELAXED);
+    if (jobs || s->size_class < 0 || tt_lazy_of(s)) {
+        if (give_back_one_of_several(s)) {
+            tt_array_recycle(a);
+            return true;
+        }
+        if (jobs || s->size_class < 0 || !tt_deferred->forget(s, false)) return false;
+    }
     tt_free(a);
     return true;
 }

@@ -1,27 +1,36 @@
-/* Fused mode's memory of traces in which there was nothing to fuse: Note [Nothing to fuse] in fuse.h. */
+/* Fused mode's memory of traces in which there was too little to fuse: Note [Too little to fuse] in fuse.h. */
 #include "fuse/fuse.h"
 #include <string.h>
 
-static tt_successor *successor_of(tt_trace *t) {
-    return &t->successors[(uint64_t)t->history * 0x9e3779b97f4a7c15u >> 56];
-}
+#define SPREAD 0x9e3779b97f4a7c15u
+
+static tt_successor *successor_of(tt_trace *t) { return &t->successors[(uint64_t)t->history * SPREAD >> 53]; }
 
 void tt_look_ahead(tt_trace *t, int64_t program) {
-    t->history = program ? (int64_t)((uint64_t)t->history << 16 | (program & 0xffff)) : 0;
+    t->history = program ? (int64_t)(((uint64_t)t->history << 4) + (uint64_t)program * SPREAD) : 0;
     tt_successor *s = successor_of(t);
-    bool known = s->after == t->history && s->num_nodes && s->seen >= TT_SEEN_ALONE;
+    bool known = s->after == t->history && s->num_nodes && s->seen >= TT_SEEN;
     t->expected = known && ++s->used % TT_LOOK_AGAIN ? s->num_nodes : 0;
     t->left = 0;
 }
 
+static bool is_little(const tt_program *p) {
+    int64_t spared = p->eager_reads + p->eager_writes - p->reads - p->writes;
+    return p->num_nodes <= TT_FEW_NODES && !p->device && spared < (int64_t)TT_WORTH * p->num_kernels;
+}
+
 void tt_note_successor(tt_trace *t, const tt_program *p) {
     tt_successor *s = successor_of(t);
-    if (s->after != t->history || s->program != p->number)
-        *s = (tt_successor){.after = t->history, .program = p->number};
-    if (p->num_kernels == p->num_nodes && p->num_nodes <= TT_FEW_NODES && !p->device) {
-        s->num_nodes = p->num_nodes;
-        memcpy(s->heads, t->heads, sizeof s->heads);
-        s->seen += s->seen < TT_SEEN_ALONE;
+    if (s->after == t->history && s->program != p->number && s->seen > TT_MISSED) s->seen -= TT_MISSED;
+    else {
+        if (s->after != t->history || s->program != p->number) {
+            s->after = t->history;
+            s->program = p->number;
+            s->seen = s->used = 0;
+            s->num_nodes = is_little(p) ? p->num_nodes : 0;
+            memcpy(s->heads, t->heads, sizeof *s->heads * (size_t)s->num_nodes);
+        }
+        s->seen += s->seen < 2 * TT_SEEN;
     }
     tt_look_ahead(t, p->number);
 }

@@ -36,18 +36,22 @@ void tt_fuse_where(int node, int64_t trace);  /* this thread has just recorded i
 
 enum { TT_NODE_OP, TT_NODE_COPY, TT_NODE_REDUCE, TT_NODE_RANDOM };
 
-/* Note [Nothing to fuse]
- * Where a trace has a few operators and each became a kernel of its own, recording it was no use: eager mode computes
- * the same sooner. A thread remembers what followed the last four of its programs. When such a trace has followed them
- * for TT_SEEN_ALONE times in a row, its operators are left to eager mode, if they come as they came then; every
- * TT_LOOK_AGAIN-th time they are recorded as ever, to see whether there is more to fuse by now. */
-#define TT_FEW_NODES 8
-#define TT_SEEN_ALONE 16
+/* Note [Too little to fuse]
+ * Recording an operator takes as long as computing a few hundred elements, and running a kernel several times that. So
+ * where fusion spares little memory traffic (less than TT_WORTH bytes for each kernel), because every operator became
+ * a kernel of its own or the tensors are small, eager mode computes the same sooner. A thread remembers what followed
+ * the last sixteen of its programs. When such a trace has followed them TT_SEEN times more often than others, its
+ * operators are left to eager mode, if they come as they came then; every TT_LOOK_AGAIN-th time they are recorded as
+ * ever, to see whether there is more to fuse by now. */
+#define TT_FEW_NODES 48
+#define TT_WORTH 32768
+#define TT_SEEN 16
+#define TT_MISSED 8 /* another program, as at the end of a loop, counts as much as that many */
 #define TT_LOOK_AGAIN 64
-#define TT_SUCCESSORS 256
+#define TT_SUCCESSORS 2048
 typedef struct {
-    int64_t after, program; /* the four programs before, and the number of this one */
-    int32_t num_nodes;      /* of it, if there was nothing to fuse */
+    int64_t after, program; /* the history before, and the number of this one */
+    int32_t num_nodes;      /* of it, if there was too little to fuse */
     int32_t seen, used;
     int32_t heads[TT_FEW_NODES]; /* the lower half of the first words of its nodes */
 } tt_successor;
@@ -71,7 +75,7 @@ typedef struct tt_trace {
     tt_number numbers[TT_FUSE_CONSTANTS];
     int recipe;             /* 1: the nodes that follow are one operator's; 2: and the first of them is there */
     int64_t trace;      /* its number in this process */
-    int64_t history;    /* numbers of the programs that were run last, 16 bits of each */
+    int64_t history;    /* a hash of the numbers of the last sixteen programs */
     int left, expected; /* nodes left to eager mode; those that still are to come */
     int32_t heads[TT_FEW_NODES];
     tt_successor successors[TT_SUCCESSORS];
@@ -130,10 +134,13 @@ bool tt_record_copy(tt_array *out, tt_array *a);
 bool tt_record_op(int op, int dtype, tt_array *out, int n, tt_array *const *in);
 /* The same for the commonest case: all row-major, of one shape and on the CPU, or Python numbers. */
 bool tt_record_alike(int op, int dtype, tt_array *out, int n, tt_array *const *in);
+/* Is such an operator, whose operands are there, left to eager mode? Then the caller computes it: who asks twice, by
+ * recording it besides, has it counted twice. */
+bool tt_leaves(int op, int dtype, int n);
 bool tt_record_random(tt_array *out, const tt_draw *draw, int dtype);
 bool tt_record_reduce(int reducer, int read, tt_array *out, tt_array *a, int64_t mask, tt_array *param);
 
-/* alone.c: Note [Nothing to fuse] */
+/* alone.c: Note [Too little to fuse] */
 void tt_look_ahead(tt_trace *t, int64_t program);         /* after a program; 0: at the start */
 void tt_note_successor(tt_trace *t, const tt_program *p); /* which was run */
 bool tt_is_left(tt_trace *t, int64_t head);               /* is this node left to eager mode? */

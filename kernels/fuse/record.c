@@ -240,10 +240,16 @@ static bool append_alike(tt_trace *t, int op, int64_t dtype, tt_array *out, int 
     return true;
 }
 
+bool tt_leaves(int op, int dtype, int n) {
+    tt_trace *t = tt_recorder;
+    return t->left != t->expected && !tt_fuse_running(t) && tt_is_left(t, head_of(TT_NODE_OP, op, dtype, n));
+}
+
 bool tt_record_alike(int op, int dtype, tt_array *out, int n, tt_array *const *in) {
     tt_trace *t = tt_recorder;
-    if (t->left == t->expected && !(tt_is_complex(dtype) && leaves_complex(TT_NODE_OP, n, in, out)) && !t->step &&
-        !tt_fuse_running(t) && !(tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_LINES)) {
+    if (t->left != t->expected) return false; /* the general path asks whether it is left to eager mode */
+    if (!(tt_is_complex(dtype) && leaves_complex(TT_NODE_OP, n, in, out)) && !t->step && !tt_fuse_running(t) &&
+        !(tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_LINES)) {
         tt_trace_lock(t);
         bool ok = append_alike(t, op, dtype, out, n, in);
         tt_trace_unlock(t);

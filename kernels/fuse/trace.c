@@ -183,6 +183,7 @@ static int num_spare;
 static pthread_mutex_t trace_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void keep(tt_trace *t) {
+    memset(t->successors, 0, sizeof t->successors); /* the next thread has other work */
     pthread_mutex_lock(&trace_lock);
     if (num_spare < 64) spare[num_spare++] = t;
     pthread_mutex_unlock(&trace_lock);

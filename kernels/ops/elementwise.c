@@ -253,6 +253,7 @@ tt_array *tt_unary(int op, tt_array *a) {
     tt_loop loop = tt_isa->ops[op][a->dtype];
     bool record = TT_RECORDING;
     if (!plain(a) || !loop || !(record ? a->numel > 0 : small(a))) return apply(op, 1, &a);
+    if (record && small(a) && tt_leaves(op, a->dtype, 1)) record = false;
     tt_array *out = like(a, tt_result_dtype(op, a->dtype));
     if (!out) return NULL;
     if (record && !tt_record_alike(op, a->dtype, out, 1, &a)) {
@@ -270,6 +271,7 @@ tt_array *tt_binary(int op, tt_array *a, tt_array *b) {
     if (!plain(a) || !alike(a, b) || !loop || tt_is_integral(a->dtype) ||
         !(record ? a->numel > 0 : small(a) && !tt_lazy_of(b->storage)))
         return apply(op, 2, (tt_array *[]){a, b});
+    if (record && small(a) && !tt_lazy_of(b->storage) && tt_leaves(op, a->dtype, 2)) record = false;
     tt_array *out = like(a, tt_result_dtype(op, a->dtype));
     if (!out) return NULL;
     if (record && !tt_record_alike(op, a->dtype, out, 2, (tt_array *[]){a, b})) {
@@ -316,7 +318,9 @@ static bool update(int op, tt_array *out, tt_array *b) {
         (!alike(out, b) || (b->storage == out->storage && b->data != out->data) || (!record && tt_lazy_of(b->storage))))
         return false;
     if (!tt_may_write(tt_ops[op].name, out)) return false; /* said once more by the general path */
-    if (record) return tt_record_alike(op, out->dtype, out, 1 + (b != NULL), (tt_array *[]){out, b});
+    if (record && !(small(out) && !out->storage->jobs && (!b || number || !tt_lazy_of(b->storage)) &&
+                    tt_leaves(op, out->dtype, 1 + (b != NULL))))
+        return tt_record_alike(op, out->dtype, out, 1 + (b != NULL), (tt_array *[]){out, b});
     if (number) run_with_number(loop, out, out, b, false);
     else loop((char *[]){out->data, out->data, b ? b->data : NULL}, out->numel);
     return true;
@@ -366,6 +370,7 @@ tt_array *tt_binary_scalar(int op, tt_array *a, int kind, double f, int64_t i, i
     bool record = TT_RECORDING;
     tt_array *out = NULL;
     if (plain(a) && takes_numbers(a) && loop && (record ? a->numel > 0 : small(a))) {
+        if (record && small(a) && tt_leaves(op, a->dtype, 2)) record = false;
         if (!(out = like(a, tt_result_dtype(op, a->dtype)))) return NULL;
         if (!record) run_with_number(loop, out, a, b, reflected);
         if (!record || tt_record_alike(op, a->dtype, out, 2, in)) {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
-import multiprocessing.connection
 import pickle
 import signal
 import sys
@@ -62,7 +61,9 @@ class ProcessContext:
         """Waits until one has ended, for ``timeout`` seconds at most. True when all have, without failure; False while
         some run. When one failed the others are ended, and ProcessRaisedException or ProcessExitedException is
         raised."""
-        ended = multiprocessing.connection.wait(self.sentinels, timeout=timeout) if self.sentinels else []
+        from multiprocessing.connection import wait  # when used: a start of Python does not wait for it
+
+        ended = wait(self.sentinels, timeout=timeout) if self.sentinels else []
         failed = None
         for sentinel in ended:
             i = self.sentinels.pop(sentinel)
