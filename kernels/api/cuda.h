@@ -139,8 +139,8 @@ int tt_cudnn_execute(const tt_graph_plan *plan, int n, const int64_t *uids, cons
                      void *stream);
 /* Of the problem (tt_gemm, tt_convolution) that this thread's Python is being told of: the plan (tt_product_plan,
  * tt_graph_plan), and the driver's handle of the stream. From now on C carries it out itself in this thread, until
- * tt_cuda_forget_plans, so long must the plan last. That is told after a setting has changed that a choice depends on;
- * `age` is what tt_cuda_plans_age said before the settings were looked at, which another thread may change meanwhile. */
+ * tt_cuda_forget_plans, which a changed setting calls; so long must the plan last. `age` is what tt_cuda_plans_age said
+ * before the settings were looked at, which another thread may change meanwhile. */
 void tt_cuda_keep_plan(int age, int device, const void *problem, int size, const void *plan, void *stream);
 int tt_cuda_plans_age(void);
 void tt_cuda_forget_plans(void);
