@@ -26,6 +26,7 @@ def children():
 
 def nothing_left():
     """For a fixture: afterwards there are no more descriptors, shared blocks, their names, and threads than before."""
+    assert tt.fuse.wait(200)  # a compiler, which another test may have started, has a descriptor
     before = set(os.listdir("/proc/self/fd")), shared_names(), threading.active_count(), set(_blocks)
     yield
     gc.collect()  # a caught exception refers to itself
