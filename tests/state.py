@@ -205,7 +205,9 @@ def _told(was, now) -> str:
 
 
 def seed() -> None:
-    """Starts every stream of random numbers: what a test draws does not depend on the tests before it."""
+    """Starts every stream of random numbers: what a test draws does not depend on the tests before it, and neither what
+    fused mode records."""
     tinytorch.manual_seed(SEED)
+    lib.tt_fuse_forget()
     if _torch() is not None:
         _torch().default_generator.manual_seed(SEED)

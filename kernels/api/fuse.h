@@ -223,6 +223,8 @@ enum {
 
 /* From now on every operator of this thread is run as soon as it is recorded (on = 1); undone by on = -1. */
 int tt_fuse_step(int on);
+/* This thread has not learned yet which operators are left to eager mode: Note [Too little to fuse] in fuse/fuse.h. */
+void tt_fuse_forget(void);
 
 /* Why a program ended. */
 enum {

@@ -182,6 +182,10 @@ static tt_trace *spare[64];
 static int num_spare;
 static pthread_mutex_t trace_lock = PTHREAD_MUTEX_INITIALIZER;
 
+void tt_fuse_forget(void) {
+    if (mine) memset(mine->successors, 0, sizeof mine->successors);
+}
+
 static void keep(tt_trace *t) {
     memset(t->successors, 0, sizeof t->successors); /* the next thread has other work */
     pthread_mutex_lock(&trace_lock);

@@ -66,7 +66,7 @@ def test_programs_alias():
     texts = [str(program(seed)) for seed in range(200)]
     for part, least in {"] = ": 60, "del ": 100, "grad": 40, "as_strided": 20, "copy_": 40, "no_grad()": 10}.items():
         assert sum(part in text for text in texts) >= least, part
-    assert sum(bool(program(seed).run(contextlib.nullcontext)["raised"]) for seed in range(200)) > 5
+    assert sum(bool(program(seed).run(contextlib.nullcontext)["raised"]) for seed in range(200)) > 3
 
 
 def test_overlaps():
