@@ -1,6 +1,5 @@
 """How worker processes end: killed, out of time, with their process, by Ctrl-C; nothing is left."""
 
-import gc
 import os
 import pathlib
 import signal
@@ -201,7 +200,6 @@ def test_no_finalizer_of_a_batch_is_python(clean):
 
     batches = iter(DataLoader(Numbers(8), 1, num_workers=1))
     next(batches)
-    gc.collect()  # what other tests have left
     sys.setprofile(called)
     try:
         for _ in range(6):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import shutil
+import subprocess
 from typing import NamedTuple
 
 _MOST = 800  # nodes that a notebook has drawn unasked: dot's time grows faster than the graph
@@ -54,8 +55,6 @@ class Picture(str):
     def svg(self, timeout: float = _SECONDS) -> str:
         """The drawing, as SVG text. RuntimeError if graphviz is not installed, fails, or takes longer than ``timeout``
         seconds."""
-        import subprocess  # when used: a start of Python does not wait for it
-
         program = shutil.which("dot")
         if program is None:
             raise RuntimeError(

@@ -15,7 +15,9 @@ import io
 import mmap as memory_map
 import os
 import pickle
+import shutil
 import sys
+import tempfile
 import threading
 import warnings
 
@@ -73,9 +75,6 @@ class SourceChangeWarning(Warning):
 @contextlib.contextmanager
 def mkdtemp():
     """A folder for a ``with`` block, which is removed afterwards. Follows ``torch.serialization.mkdtemp``."""
-    import shutil  # when used: a start of Python does not wait for it
-    import tempfile
-
     path = tempfile.mkdtemp()
     try:
         yield path

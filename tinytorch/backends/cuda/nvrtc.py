@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
+import subprocess
 import sys
 
 from ... import cache
@@ -92,13 +94,11 @@ class Process:
     time. It is started for the first kernel."""
 
     def __init__(self):
-        self._process = None  # a subprocess.Popen
+        self._process: subprocess.Popen | None = None
 
     def compile_cubin(self, source: str, name: str, arch: str, include: str) -> bytes:
         """As the function of that name, whose error has the library's log. CompileError, too, where no process can be
         started, or it has ended: an OSError means to the cache that files cannot be written."""
-        import json  # when used: a start of Python does not wait for it
-
         request = json.dumps([source, name, _options(arch, include)])
         try:
             if self._process is None:
@@ -114,9 +114,7 @@ class Process:
         return code
 
     @staticmethod
-    def _start():
-        import subprocess  # when used: a start of Python does not wait for it
-
+    def _start() -> subprocess.Popen:
         if not os.path.basename(sys.executable or "").startswith("python"):
             raise OSError("no Python to be started: another program has it inside")
         program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "nvrtc_process.py")

@@ -70,7 +70,6 @@ def _check_evaluation(layer, bn):
 
 
 def _fuse(layer, bn, channel: int):
-    _check_evaluation(layer, bn)
     if bn.running_mean is None or bn.running_var is None:
         raise AssertionError("bn.running_mean and bn.running_var must not be None")
     made = copy.deepcopy(layer)
@@ -83,6 +82,7 @@ def _fuse(layer, bn, channel: int):
 def fuse_conv_bn_eval(conv, bn, transpose: bool = False):
     """A new convolution that computes what ``conv`` and the BatchNorm ``bn`` behind it do in evaluation. Follows
     ``torch.nn.utils.fuse_conv_bn_eval``; AssertionError in training, or without running statistics."""
+    _check_evaluation(conv, bn)
     return _fuse(conv, bn, 1 if transpose else 0)
 
 
