@@ -71,9 +71,7 @@ void tt_do_job(void) {
     pthread_mutex_unlock(&lock);
 }
 
-static bool busy(const tt_storage *s, bool write) {
-    return tt_lazy_of(s) == &tt_under_way || (write && __atomic_load_n(&s->jobs, __ATOMIC_ACQUIRE));
-}
+static bool busy(const tt_storage *s, bool write) { return tt_lazy_of(s) == &tt_under_way || (write && tt_jobs_of(s)); }
 
 void tt_wait_for_jobs(const tt_storage *s, bool write) {
     while (busy(s, write)) {

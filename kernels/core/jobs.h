@@ -35,8 +35,7 @@ void tt_finish_jobs(void);        /* all that there are */
 void tt_wait_for_jobs(const tt_storage *s, bool write);
 /* Until no job writes it, and for who is to write, until none reads it. */
 static inline void tt_await(const tt_storage *s, bool write) {
-    if (tt_lazy_of(s) == &tt_under_way || (write && __atomic_load_n(&s->jobs, __ATOMIC_ACQUIRE)))
-        tt_wait_for_jobs(s, write);
+    if (tt_lazy_of(s) == &tt_under_way || (write && tt_jobs_of(s))) tt_wait_for_jobs(s, write);
 }
 
 /* For storage.c: work under way reads or writes it, and will end it; false: no longer */

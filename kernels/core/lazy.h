@@ -28,6 +28,8 @@ extern const tt_deferred_hooks *tt_deferred;
 extern __thread bool tt_flush_failed; /* tt_decline then keeps the error that tt_flush left */
 static inline bool tt_flush(const tt_array *a, bool write) { return tt_deferred->flush(a, write); }
 static inline struct tt_lazy *tt_lazy_of(const tt_storage *s) { return __atomic_load_n(&s->lazy, __ATOMIC_ACQUIRE); }
+/* How many jobs read or write it: core/jobs.h */
+static inline int tt_jobs_of(const tt_storage *s) { return __atomic_load_n(&s->jobs, __ATOMIC_ACQUIRE); }
 /* What this thread did apart from recording: how often it looked at elements or drew random numbers. A call that may be
  * replayed without being promised to be pure did so never: Note [Seen to be pure] in
  * tinytorch/fuse/purity/__init__.py. */
@@ -44,7 +46,7 @@ static inline bool tt_ready(const tt_array *a) {
 }
 /* tt_ready for an array about to be written: runs its lazy readers, too. */
 static inline bool tt_ready_to_write(const tt_array *a) {
-    return (!tt_lazy_of(a->storage) && !__atomic_load_n(&a->storage->jobs, __ATOMIC_ACQUIRE)) || tt_flush(a, true);
+    return (!tt_lazy_of(a->storage) && !tt_jobs_of(a->storage)) || tt_flush(a, true);
 }
 /* Is any operand, or this thread, on another device than the CPU? */
 static inline bool tt_elsewhere(int n, tt_array *const *in) {

@@ -229,7 +229,7 @@ void tt_storage_unref(tt_storage *s) {
     if (__atomic_load_n(&s->refs, __ATOMIC_ACQUIRE) != 1 && __atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL) != 0)
         return;
     if (tt_lazy_of(s) && !tt_deferred->forget(s, true)) return;
-    if (__atomic_load_n(&s->jobs, __ATOMIC_ACQUIRE) && tt_left_to_jobs(s)) return;
+    if (tt_jobs_of(s) && tt_left_to_jobs(s)) return;
     tt_storage_end(s);
 }
 

@@ -215,7 +215,7 @@ bool tt_record_op(int op, int dtype, tt_array *out, int n, tt_array *const *in) 
  * there is more to it. The lock is held. */
 static bool append_alike(tt_trace *t, int op, int64_t dtype, tt_array *out, int n, tt_array *const *in) {
     if (is_full(t) || is_too_deep(out->ndim, out->shape) || t->encoded + 3 + out->ndim > t->room ||
-        (t->num_nodes && t->device) || out->storage->jobs)
+        (t->num_nodes && t->device) || tt_jobs_of(out->storage))
         return false;
     int64_t operands = 0, modes = 0, dtypes = out->dtype;
     for (int k = 1; k <= n + 1; k++) {

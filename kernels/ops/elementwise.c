@@ -318,7 +318,7 @@ static bool update(int op, tt_array *out, tt_array *b) {
         (!alike(out, b) || (b->storage == out->storage && b->data != out->data) || (!record && tt_lazy_of(b->storage))))
         return false;
     if (!tt_may_write(tt_ops[op].name, out)) return false; /* said once more by the general path */
-    if (record && !(small(out) && !out->storage->jobs && (!b || number || !tt_lazy_of(b->storage)) &&
+    if (record && !(small(out) && !tt_jobs_of(out->storage) && (!b || number || !tt_lazy_of(b->storage)) &&
                     tt_leaves(op, out->dtype, 1 + (b != NULL))))
         return tt_record_alike(op, out->dtype, out, 1 + (b != NULL), (tt_array *[]){out, b});
     if (number) run_with_number(loop, out, out, b, false);
