@@ -2,6 +2,7 @@
 
 import warnings
 
+import numpy as np
 import pytest
 import tinytorch
 from tinytorch import warn_once
@@ -180,6 +181,33 @@ def test_numbers_must_fit(expression, dtype):
         refused = "refused" in (wanted, got) and all(x == "refused" or isinstance(x, type) for x in (wanted, got))
         if wanted not in (NotImplementedError, TypeError) and not refused and not (n - n != 0 and "complex" in dtype):
             assert got == wanted, n
+
+
+# NumPy's integers where Python's are wanted: sizes, counts, dimensions. Of `a`, (2, 3, 4).
+COUNTED = """
+a[:1].squeeze(I(0)); T.arange(4) + I(2); T.hash_tensor(a, I(0)); a.flip(I(1))
+T.hsplit(a, I(3))[1]; T.tensor_split(a, I(2))[0]; a.unfold(I(2), I(2), I(1)); a.repeat(I(2), 1, 1); a.view(I(4), -1)
+T.unflatten(a, I(2), (I(2), 2)); T.sparse.sum(a.to_sparse(), I(0)).to_dense(); T.histc(a, I(3)); T.roll(a, I(1), I(0))
+T.histogram(a, I(3)).hist; T.histogramdd(a.reshape(12, 2), I(3)).hist; T.histogramdd(a.reshape(12, 2), [I(3), 2]).hist
+T.nn.Unflatten(I(1), (2, 2))(a.reshape(6, 4)); T.nn.functional.max_pool2d(a, I(2)); T.nn.functional.pad(a, (I(1), I(1)))
+T.chunk(a, I(2), I(1))[1]; T.chunk(a, I(2), 2)[0]; T.nn.functional.interpolate(a, I(8)); T.topk(a, I(2), I(1)).values
+T.nn.functional.one_hot(T.arange(3), I(4)); T.var(a, I(1), correction=I(0)); a.as_strided((I(2),), (I(1),), I(0))
+T.rot90(a, I(1), (I(0), I(1))); T.repeat_interleave(a, I(2), I(1)); T.tril_indices(I(3), I(3), I(0))
+a[I(0) : I(2), I(0)]
+T.tensor(T.UntypedStorage(I(4)).nbytes()); T.eye(I(2), I(3)); T.matrix_power(a[:, :, :3], I(2))
+T.movedim(a, I(0), I(1))
+a.to_sparse().permute(I(1), I(0), I(2)).to_dense(); T.combinations(T.arange(4), I(2))
+T.bincount(T.arange(3), None, I(5))
+"""
+
+
+@pytest.mark.parametrize("expression", expressions(COUNTED))
+def test_integers_of_numpy_count(expression):
+    ours, theirs = (
+        eval(expression, {"T": library, "a": library.arange(24.0).reshape(2, 3, 4), "I": np.int64})
+        for library in (tinytorch, torch)
+    )
+    assert ours.tolist() == theirs.tolist() and ours.shape == theirs.shape
 
 
 def test_conditions_of_uint8(monkeypatch):

@@ -170,7 +170,7 @@ class UntypedStorage(_Storage):
         if len(args) > 1:
             raise RuntimeError(f"UntypedStorage() takes a size or a sequence of bytes, got {len(args)} arguments")
         given = args[0] if args else 0
-        if isinstance(given, int):
+        if hasattr(given, "__index__"):
             whole = owned.tt_empty(uint8.code, 1, (given,))
         elif isinstance(given, str) or any(not isinstance(b, int) for b in given):
             raise RuntimeError("UntypedStorage(): tried to construct a storage of items that are not all int")

@@ -101,7 +101,7 @@ class Unflatten(Module):
 
     def __init__(self, dim: int, unflattened_size):
         super().__init__()
-        if not isinstance(dim, int):
+        if not hasattr(dim, "__index__"):
             raise TypeError(f"unflattened dim must be an int, but found type {type(dim).__name__}")
         if not isinstance(unflattened_size, (tuple, list)):
             raise TypeError(

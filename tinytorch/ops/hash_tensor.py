@@ -25,7 +25,7 @@ def hash_tensor(input, dim=(), *, keepdim=False, mode: int = 0, out=None):
         raise RuntimeError(f"Unknown hash_tensor mode: {mode}")
     if input.is_complex() or input.dtype in NEWER:
         raise NotImplementedError(f"hash_tensor: not implemented for '{input.dtype.name}'")
-    dims = [input._dim(d) for d in ((dim,) if isinstance(dim, int) else dim or ())]
+    dims = [input._dim(d) for d in ((dim,) if hasattr(dim, "__index__") else dim or ())]
     if len(set(dims)) < len(dims):
         raise RuntimeError(f"hash_tensor(): a dim appears multiple times in the list of dims {tuple(dims)}")
     if not dims and input.numel() == 0:

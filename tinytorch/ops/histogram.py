@@ -154,7 +154,7 @@ def histogramdd(input, bins, range=None, weight=None, density=False):
     d = input.size(-1)
     if input._h.ndim < 2:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
-    if isinstance(bins, int) or (isinstance(bins, Tensor) and not bins._h.ndim):
+    if hasattr(bins, "__index__") and not (isinstance(bins, Tensor) and bins._h.ndim):
         bins = [operator.index(bins)] * d
     bins = list(bins)
     if len(bins) != d:

@@ -424,7 +424,7 @@ def chunk(input, chunks, dim=0):
     if not n:
         return _split_with_sizes(input, (0,) * chunks, dim)
     size = -(-n // chunks)
-    return _split(input, (size,) * (n // size) + (n % size,) * (n % size > 0), dim)
+    return _split(input, (size,) * (n // size) + (n % size,) * bool(n % size), dim)
 
 
 def cuts_of(op: str, *given):

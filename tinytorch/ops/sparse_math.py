@@ -334,7 +334,7 @@ def sum_of(input, dim=None, keepdim=False, *, dtype=None):
     if keepdim:
         raise NotImplementedError("sum: keepdim is not implemented for sparse tensors")
     values = input._entries if dtype is None else input._entries.to(dtype)
-    dims = () if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
+    dims = () if dim is None else (dim,) if hasattr(dim, "__index__") else tuple(dim)
     if not dims:
         return values.sum()
     dims = {dim_of(d, input.ndim) for d in dims}

@@ -74,7 +74,7 @@ def unsqueeze(input, dim):
 @rule()
 def permute(input, *dims):
     """Sparse dimensions among themselves, and dense ones."""
-    dims = dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims
+    dims = dims[0] if len(dims) == 1 and not hasattr(dims[0], "__index__") else dims
     s = _coo(input)
     n, dims = s._places.shape[0], [dim_of(d, s.ndim) for d in dims] if len(dims) == s.ndim else list(dims)
     if len(dims) != s.ndim or sorted(dims) != list(range(s.ndim)):
