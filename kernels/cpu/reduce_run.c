@@ -7,7 +7,7 @@
 TT_ISA_TABLES(tt_reduce_table, tt_reducers)
 
 #define GRAIN 32768 /* elements a thread should have before another is worth waking */
-#define WIDE 32     /* from here on rows are run over in strips */
+#define WIDE 128    /* from here on rows that follow each other are cast and added one by one */
 
 const tt_reduce_table *tt_get_reduce_table(void) { return tt_reducers[tt_isa_index]; }
 
@@ -82,7 +82,7 @@ static void rows_unit(const pass *ps, int64_t u) {
     const char *params = ps->params ? ps->params + (outer * g->inner + left) * g->acc_size : NULL;
     int64_t pitch = w * g->acc_size, step = ps->merged ? TT_LANES : 1;
     tt_cast_loop cast = cast_of(g);
-    bool wide = w >= WIDE && g->inner_step == g->stored && g->run.n == 1;
+    bool wide = ps->merged ? w >= WIDE : g->inner_step == g->stored && g->run.n == 1;
     if (wide) ps->r->rows(tile, base + row0 * g->run.step[0], g->run.step[0], n, w, params, cast);
     else if (params && ps->merged) {
         for (int l = 0; l < TT_LANES; l++) memcpy(many + l * pitch, params, (size_t)pitch);
