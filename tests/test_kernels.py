@@ -1,5 +1,6 @@
 """The C side by itself: instruction sets, threads, caches, refusals. Run once more under the sanitizers in CI."""
 
+import pathlib
 import struct
 import sys
 import threading
@@ -9,8 +10,10 @@ import pytest
 import tinytorch as tt
 from tinytorch.backends import _cpu
 from tinytorch.backends.cpu import lib
+from tinytorch.fuse.flags import ISAS as flags_of
 from tinytorch.ops.declare import Elementwise
 
+DISPATCH = pathlib.Path(__file__).resolve().parents[1] / "kernels" / "cpu" / "dispatch.c"
 ISAS = ["baseline", "avx2", "avx512"]
 SPECIAL = [
     0.0,
@@ -76,6 +79,13 @@ def test_halves_are_converted_alike_on_every_instruction_set(keep_isa):
         results.append(b"".join(x.numpy().tobytes() for x in (wide, *narrow)))
     assert all(r == results[0] for r in results)
     assert np.array_equal(halves.float().numpy(), np.arange(1 << 16, dtype=np.uint16).view(np.float16), equal_nan=True)
+
+
+@pytest.mark.skipif(not DISPATCH.is_file(), reason="the C sources are not here")
+def test_the_cpu_is_asked_for_all_that_the_compiler_may_use():
+    dispatch = DISPATCH.read_text()
+    names = {flag[2:] for flags in flags_of.values() for flag in flags if "=" not in flag}
+    assert {n for n in names if f'"{n}"' not in dispatch and f"bit_{n.upper()}" not in dispatch} == set()
 
 
 @pytest.mark.parametrize("name", sorted(Elementwise.TABLE))

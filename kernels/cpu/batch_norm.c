@@ -12,6 +12,7 @@ TT_ISA_TABLES(tt_batch_table, tt_batch)
 #define GRAIN 32768 /* elements that are worth a thread */
 #define TILE TT_BATCH_TILE
 #define ROOM 2048 /* elements of a half type that are computed at once */
+#define WHOLE 16384 /* bytes of a channel that is brought together once for all its passes */
 
 enum { X, G, WEIGHT, BIAS, MEAN, RSTD, OPERANDS };
 
@@ -43,12 +44,13 @@ typedef struct {
     const job *j;
     int64_t channel;
     int pass;
+    const char *x, *g; /* all elements of the channel, one after another; NULL: a block at a time is brought together */
 } channel_pass;
 enum { SUM, DEVSQ, GRADIENT };
 
-/* A block of a channel's elements, one after another. */
-static const char *block_of(const job *j, const char *x, int64_t channel, int64_t block, char *room) {
-    int64_t first = block * TT_BLOCK, run = first / j->inner, start = first % j->inner, n = in_block(j, block);
+/* n of a channel's elements, one after another. */
+static const char *elements_of(const job *j, const char *x, int64_t channel, int64_t first, int64_t n, char *room) {
+    int64_t run = first / j->inner, start = first % j->inner;
     x += (run * j->channels + channel) * j->inner * j->stored;
     if (!j->widen) {
         if (start + n <= j->inner) return x + start * j->size;
@@ -63,6 +65,11 @@ static const char *block_of(const job *j, const char *x, int64_t channel, int64_
     return room;
 }
 
+/* All elements of a channel, where they fit into the room; else NULL. */
+static const char *whole_channel(const job *j, const char *x, int64_t channel, char *room) {
+    return j->n * j->size <= WHOLE ? elements_of(j, x, channel, 0, j->n, room) : NULL;
+}
+
 static void sum_blocks(void *context, int64_t begin, int64_t end) {
     const channel_pass *w = context;
     const job *j = w->j;
@@ -70,18 +77,19 @@ static void sum_blocks(void *context, int64_t begin, int64_t end) {
     char rooms[2][TT_BLOCK * 8] __attribute__((aligned(64)));
     char *first = j->parts + 2 * w->channel * j->blocks * j->size, *second = first + j->blocks * j->size;
     for (int64_t b = begin; b < end; b++) {
-        const char *x = block_of(j, j->x, w->channel, b, rooms[0]);
+        int64_t from = b * TT_BLOCK, n = in_block(j, b);
+        const char *x = w->x ? w->x + from * j->size : elements_of(j, j->x, w->channel, from, n, rooms[0]);
         if (w->pass == GRADIENT) {
-            const char *g = block_of(j, j->g, w->channel, b, rooms[1]);
-            j->loops->sums(first + b * j->size, second + b * j->size, g, x, mean, in_block(j, b));
-        } else if (w->pass == SUM) j->sum->reduce_block(first + b * j->size, x, in_block(j, b), NULL);
-        else j->devsq->reduce_block(second + b * j->size, x, in_block(j, b), mean);
+            const char *g = w->g ? w->g + from * j->size : elements_of(j, j->g, w->channel, from, n, rooms[1]);
+            j->loops->sums(first + b * j->size, second + b * j->size, g, x, mean, n);
+        } else if (w->pass == SUM) j->sum->reduce_block(first + b * j->size, x, n, NULL);
+        else j->devsq->reduce_block(second + b * j->size, x, n, mean);
     }
 }
 
 /* Sums of a channel, of the threads that are free. */
-static void sum_channel(const job *j, int64_t c, int pass) {
-    channel_pass w = {j, c, pass};
+static void sum_channel(const job *j, int64_t c, int pass, const char *x, const char *g) {
+    channel_pass w = {j, c, pass, x, g};
     tt_parallel(j->blocks, grain_of(TT_BLOCK), sum_blocks, &w);
     char *parts = j->parts + 2 * c * j->blocks * j->size, *to[2] = {j->totals, j->products};
     for (int k = 0; k < 2; k++, parts += j->blocks * j->size) {
@@ -93,15 +101,17 @@ static void sum_channel(const job *j, int64_t c, int pass) {
 
 static void statistics_range(void *context, int64_t begin, int64_t end) {
     const job *j = context;
+    char room[WHOLE] __attribute__((aligned(64)));
     for (int64_t c = begin; c < end; c++) {
-        sum_channel(j, c, SUM);
+        const char *x = whole_channel(j, j->x, c, room);
+        sum_channel(j, c, SUM, x, NULL);
         j->loops->divide(j->totals + c * j->size, 1, (double)j->n);
-        sum_channel(j, c, DEVSQ);
+        sum_channel(j, c, DEVSQ, x, NULL);
     }
 }
 
 static void sums_range(void *context, int64_t begin, int64_t end) {
-    for (int64_t c = begin; c < end; c++) sum_channel(context, c, GRADIENT);
+    for (int64_t c = begin; c < end; c++) sum_channel(context, c, GRADIENT, NULL, NULL);
 }
 
 /* What the sums of n channels from c on say. */
@@ -125,6 +135,13 @@ static tt_batch_numbers from_channel(const job *j, const tt_batch_numbers *numbe
     return (tt_batch_numbers){all[0], all[1], all[2], all[3]};
 }
 
+/* n elements as numbers: the result, or the gradient. */
+static void compute(const job *j, void *out, const void *g, const void *x, const tt_batch_numbers *numbers, int64_t n,
+                    int64_t row) {
+    if (j->g) j->loops->gradient(out, g, x, numbers, n, row);
+    else j->loops->normalize(out, x, numbers, n, row);
+}
+
 /* The same of a half type: whole rows, or where a row is long parts of one. */
 static void write_halves(const job *j, int64_t from, int64_t n, const tt_batch_numbers *numbers, int64_t row) {
     float x[ROOM] __attribute__((aligned(64))), g[ROOM] __attribute__((aligned(64)));
@@ -135,12 +152,9 @@ static void write_halves(const job *j, int64_t from, int64_t n, const tt_batch_n
         if (row && row <= ROOM && m < n - at) m -= m % row;
         if (row > ROOM && m > row - column) m = row - column;
         tt_batch_numbers of = from_channel(j, numbers, column);
-        int64_t width = row < m ? row : row ? m : 0;
         if (!j->g || of.slope) j->widen(x, j->x + first, m);
-        if (j->g) {
-            j->widen(g, j->g + first, m);
-            j->loops->gradient(out, g, x, &of, m, width);
-        } else j->loops->normalize(out, x, &of, m, width);
+        if (j->g) j->widen(g, j->g + first, m);
+        compute(j, out, g, x, &of, m, row < m ? row : row ? m : 0);
         j->narrow(j->out + first, out, m);
     }
 }
@@ -148,27 +162,44 @@ static void write_halves(const job *j, int64_t from, int64_t n, const tt_batch_n
 static void write_elements(const job *j, int64_t from, int64_t n, const tt_batch_numbers *numbers, int64_t row) {
     int64_t at = from * j->size;
     if (j->widen) write_halves(j, from, n, numbers, row);
-    else if (j->g) j->loops->gradient(j->out + at, j->g + at, j->x + at, numbers, n, row);
-    else j->loops->normalize(j->out + at, j->x + at, numbers, n, row);
+    else compute(j, j->out + at, j->g ? j->g + at : NULL, j->x + at, numbers, n, row);
 }
 
+/* Where no sums are needed: of a half type short runs become numbers together. */
 static void runs_range(void *context, int64_t begin, int64_t end) {
     const job *j = context;
-    for (int64_t u = begin; u < end; u++) {
-        tt_batch_numbers numbers = numbers_of(j, u % j->channels);
-        write_elements(j, u * j->inner, j->inner, &numbers, 0);
+    float room[ROOM] __attribute__((aligned(64)));
+    const char *in = j->g ? j->g : j->x;
+    int64_t together = j->widen && j->inner <= ROOM ? ROOM / j->inner : 1, pitch = j->inner * j->stored;
+    for (int64_t u = begin, m; u < end; u += m) {
+        m = end - u < together ? end - u : together;
+        if (m > 1) j->widen(room, in + u * pitch, m * j->inner);
+        for (int64_t k = 0; k < m; k++) {
+            tt_batch_numbers numbers = numbers_of(j, (u + k) % j->channels);
+            float *run = room + k * j->inner;
+            if (m > 1) compute(j, run, run, run, &numbers, j->inner, 0);
+            else write_elements(j, u * j->inner, j->inner, &numbers, 0);
+        }
+        if (m > 1) j->narrow(j->out + u * pitch, room, m * j->inner);
     }
 }
 
 /* The gradients of whole channels, sums and all. */
 static void gradient_range(void *context, int64_t begin, int64_t end) {
     const job *j = context;
+    char rooms[2][WHOLE] __attribute__((aligned(64)));
     for (int64_t c = begin; c < end; c++) {
-        sum_channel(j, c, GRADIENT);
+        const char *x = whole_channel(j, j->x, c, rooms[0]), *g = whole_channel(j, j->g, c, rooms[1]);
+        sum_channel(j, c, GRADIENT, x, g);
         set_slopes(j, c, 1);
         tt_batch_numbers numbers = numbers_of(j, c);
-        for (int64_t at = c * j->inner; at < j->n * j->channels; at += j->channels * j->inner)
-            write_elements(j, at, j->inner, &numbers, 0);
+        bool made = x && j->narrow;
+        if (made) compute(j, rooms[0], g, x, &numbers, j->n, 0);
+        for (int64_t done = 0; done < j->n; done += j->inner) {
+            int64_t at = done * j->channels + c * j->inner;
+            if (made) j->narrow(j->out + at * j->stored, rooms[0] + done * j->size, j->inner);
+            else write_elements(j, at, j->inner, &numbers, 0);
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 #include "cpu/simd.h"
 
-#define TT_BATCH_TILE 256 /* bytes of the sums of a thread's columns, of each lane: with both sums, half of L1 */
+#define TT_BATCH_TILE 512 /* bytes of the sums of a thread's columns, of each lane: with both sums, L1 or less */
 
 /* A channel's numbers: the result is shift + x scale, the gradient of x is shift + (x - mean) slope + g scale, or g
  * scale where there is no slope. */

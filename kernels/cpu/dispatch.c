@@ -2,6 +2,9 @@
 #include "cpu/simd.h"
 #include <stdlib.h>
 #include <string.h>
+#ifdef TT_X86
+#include <cpuid.h>
+#endif
 
 #define DECLARE(isa)                                                                                                   \
     extern const tt_op_loops tt_op_table_##isa[];                                                                      \
@@ -32,9 +35,17 @@ static const struct tt_isa isas[] = {
 const struct tt_isa *tt_isa = &isas[0];
 int tt_isa_index;
 
+#ifdef TT_X86
+/* Compilers of before 2021 cannot ask for it by name. */
+static bool has_f16c(void) {
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
+}
+#endif
+
 static bool has(int k) {
 #ifdef TT_X86
-    if (k == 1) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    if (k == 1) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
     if (k == 2)
         return has(1) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");

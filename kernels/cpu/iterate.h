@@ -16,4 +16,10 @@ void tt_strided_move(const tt_strided_iter *w, int64_t at, int64_t n, char *buff
 
 typedef void (*tt_loop)(char **p, int64_t n); /* p[0] = output, p[1...] = inputs, all contiguous */
 typedef void (*tt_cast_loop)(void *out, const void *in, int64_t n);
+/* n elements as they are read: where they need a cast, in `room`. */
+static inline const void *tt_as_read(const char *from, void *room, int64_t n, tt_cast_loop cast) {
+    if (!cast) return from;
+    cast(room, from, n);
+    return room;
+}
 void tt_iter_run(const tt_iter *it, tt_loop loop, int64_t grain);

@@ -2,8 +2,10 @@
  * these two share. */
 #pragma once
 #include "backend/plain.h"
+#include "cpu/iterate.h"
 
 #define TT_NN_COLUMNS 256 /* columns that are walked down together */
+#define TT_NN_TILE 512    /* columns of a thread's piece of work */
 #define TT_NN_CHUNK 64    /* rows of them summed one after another: a sum has parts that do not wait for each other */
 
 /* Targets of a classification: what a loss takes from each row. */
@@ -29,10 +31,11 @@ typedef struct {
                  void *rstd);
     void (*norm_backward)(void *out, const void *g, const void *x, const void *weight, int64_t n, const void *mean,
                           const void *rstd);
-    /* sums over up to TT_BLOCK rows of g (x - mean) rstd, of w columns out of n: the first row of `tile`, which has
-     * TT_LANES of them */
-    void (*norm_weight)(void *tile, const void *g, const void *x, const void *mean, const void *rstd, int64_t rows,
-                        int64_t n, int64_t w);
+    /* sums over up to TT_BLOCK rows, `step` bytes apart, of g (x - mean) rstd, of up to TT_NN_TILE columns: the first
+     * row of `tile`, which has TT_LANES of them. `widen`: where g and x are of a half type, what makes float32 of it;
+     * else NULL. */
+    void (*norm_weight)(void *tile, const char *g, const char *x, const void *mean, const void *rstd, int64_t rows,
+                        int64_t step, int64_t w, tt_cast_loop widen);
     /* the loss of row i, and for logits the row's maximum and the logarithm of its sum of exponentials */
     double (*class_loss)(const void *x, int64_t i, const tt_classes *c, void *top, void *log_sum);
     void (*class_loss_backward)(void *out, const void *x, int64_t i, const tt_classes *c, double g, const void *top,

@@ -2,6 +2,7 @@
  * backend/reduction.h. */
 #pragma once
 #include "backend/reduction.h"
+#include "cpu/iterate.h"
 
 /* Where the elements of one result lie together (reduce_block), and where those of neighbouring results do (the others,
  * which run over n results at once). `param`: what the reducer needs to know of each result, or NULL. */
@@ -11,8 +12,9 @@ typedef struct {
     void (*first)(void *acc, const void *x, int64_t n, const void *param);
     void (*next)(void *acc, const void *x, int64_t n, const void *param);
     void (*join)(void *acc, const void *other, int64_t n);
-    /* n rows of w elements, `step` bytes apart, to TT_LANES rows of accumulators; only where no param is needed */
-    void (*rows)(void *acc, const char *x, int64_t step, int64_t n, int64_t w);
+    /* n rows of w elements, `step` bytes apart, to TT_LANES rows of w accumulators, of up to TT_LANE_BYTES. `cast`:
+     * what makes the dtype read of elements, or NULL */
+    void (*rows)(void *acc, const char *x, int64_t step, int64_t n, int64_t w, const void *param, tt_cast_loop cast);
 } tt_reducer;
 
 typedef struct {

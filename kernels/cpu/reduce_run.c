@@ -7,7 +7,7 @@
 TT_ISA_TABLES(tt_reduce_table, tt_reducers)
 
 #define GRAIN 32768 /* elements a thread should have before another is worth waking */
-#define WIDE 32     /* from here on rows are run over in strips */
+#define WIDE 128    /* from here on rows that follow each other are cast and added one by one */
 
 const tt_reduce_table *tt_get_reduce_table(void) { return tt_reducers[tt_isa_index]; }
 
@@ -41,12 +41,17 @@ typedef struct {
     bool merged;   /* rows follow each other in memory: 32 at a time are one stretch */
 } pass;
 
+static tt_cast_loop cast_of(const tt_reduction *g) {
+    return g->read == g->a->dtype ? NULL : tt_isa->casts[g->a->dtype][g->read];
+}
+
 static void inner_range(void *context, int64_t begin, int64_t end) {
     const pass *ps = context;
     const tt_reduction *g = ps->g;
     char raw[TT_BLOCK * TT_MAX_ITEMSIZE] __attribute__((aligned(64))),
         read[TT_BLOCK * TT_MAX_ITEMSIZE] __attribute__((aligned(64)));
-    bool flat = g->run.n == 1 && g->run.step[0] == g->stored, cast = g->read != g->a->dtype;
+    bool flat = g->run.n == 1 && g->run.step[0] == g->stored;
+    tt_cast_loop cast = cast_of(g);
     int64_t which = begin / g->blocks, block = begin % g->blocks;
     for (int64_t u = begin; u < end; u++) {
         const char *p = g->a->data + tt_dims_offset(&g->outer, which);
@@ -56,10 +61,7 @@ static void inner_range(void *context, int64_t begin, int64_t end) {
             tt_dims_gather(raw, p, &g->run, at, n, g->stored);
             p = raw;
         }
-        if (cast) {
-            tt_isa->casts[g->a->dtype][g->read](read, p, n);
-            p = read;
-        }
+        p = tt_as_read(p, read, n, cast);
         ps->r->reduce_block(ps->parts + u * g->acc_size, p, n, ps->params ? ps->params + which * g->acc_size : NULL);
         if (++block == g->blocks) {
             block = 0;
@@ -79,23 +81,21 @@ static void rows_unit(const pass *ps, int64_t u) {
     const char *base = g->a->data + tt_dims_offset(&g->outer, outer) + left * g->inner_step;
     const char *params = ps->params ? ps->params + (outer * g->inner + left) * g->acc_size : NULL;
     int64_t pitch = w * g->acc_size, step = ps->merged ? TT_LANES : 1;
-    if (params && ps->merged) {
+    tt_cast_loop cast = cast_of(g);
+    bool wide = ps->merged ? w >= WIDE : g->inner_step == g->stored && g->run.n == 1;
+    if (wide) ps->r->rows(tile, base + row0 * g->run.step[0], g->run.step[0], n, w, params, cast);
+    else if (params && ps->merged) {
         for (int l = 0; l < TT_LANES; l++) memcpy(many + l * pitch, params, (size_t)pitch);
         params = many;
     }
-    bool plain = !params && g->inner_step == g->stored && g->read == g->a->dtype && g->run.n == 1 && w >= WIDE;
-    if (plain) ps->r->rows(tile, base + row0 * g->run.step[0], g->run.step[0], n, w);
-    for (int64_t j = plain ? n : 0; j < n; j += step) {
+    for (int64_t j = wide ? n : 0; j < n; j += step) {
         const char *p = base + tt_dims_offset(&g->run, row0 + j);
         int64_t m = (n - j < step ? n - j : step) * w;
         if (g->inner_step != g->stored) {
             tt_move(raw, g->stored, p, g->inner_step, w, g->stored);
             p = raw;
         }
-        if (g->read != g->a->dtype) {
-            tt_isa->casts[g->a->dtype][g->read](read, p, m);
-            p = read;
-        }
+        p = tt_as_read(p, read, m, cast);
         (j < TT_LANES ? ps->r->first : ps->r->next)(tile + j % TT_LANES * pitch, p, m, params);
     }
     int64_t live = n < TT_LANES ? n : TT_LANES;

@@ -1,5 +1,5 @@
-/* softmax and normalisation on the CPU, rows shared out over the threads. Operands that are not contiguous, or of a
- * half type, are copied (as float32) first. */
+/* softmax and normalisation on the CPU, rows shared out over the threads. Operands that are not contiguous are copied
+ * first. Rows of a half type become float32, and results such, in the cache; long ones, by copies. */
 #include "cpu/cpu.h"
 #include "cpu/nn.h"
 #include "cpu/reduce.h"
@@ -8,6 +8,9 @@
 TT_ISA_TABLES(tt_nn_table, tt_nn)
 
 #define ELEMENTS 16384 /* of a row's work that are worth a thread */
+#define LONGEST 8192   /* elements of rows or columns that are cast in the cache */
+#define NARROWEST 32   /* columns that are cast in the cache: fewer make too short pieces of rows */
+#define TOGETHER 2048  /* elements of short rows that are cast at once */
 
 const tt_nn_loops *tt_nn_loops_of(int dtype) {
     return dtype == TT_F64 ? &tt_nn[tt_isa_index]->f64 : &tt_nn[tt_isa_index]->f32;
@@ -15,27 +18,101 @@ const tt_nn_loops *tt_nn_loops_of(int dtype) {
 
 int64_t tt_nn_grain(int64_t n) { return n >= ELEMENTS ? 1 : ELEMENTS / (n + 1) + 1; }
 
+/* Rows of n elements of `out`, made from those of a and of b, which may be NULL, and the casts of a half type. */
 typedef struct {
-    const tt_nn_loops *loops;
     char *out;
-    const char *a, *y;
-    int64_t n, inner, chunks; /* chunks of columns in a slab of n x inner elements */
-    int size;
+    const char *a, *b;
+    int64_t n;
+    int size, stored; /* of a number computed, and of an element */
+    tt_cast_loop widen, narrow;
+} rows;
+
+typedef struct {
+    rows in;
+    void (*row)(const void *job, void *out, const void *a, const void *b, int64_t r);
+} row_job; /* what each job begins with */
+
+static void rows_range(void *context, int64_t begin, int64_t end) {
+    const row_job *job = context;
+    const rows *j = &job->in;
+    int64_t pitch = j->n * j->stored;
+    if (!j->widen) {
+        for (int64_t r = begin; r < end; r++)
+            job->row(job, j->out + r * pitch, j->a + r * pitch, j->b ? j->b + r * pitch : NULL, r);
+        return;
+    }
+    float a[LONGEST] __attribute__((aligned(64))), b[LONGEST] __attribute__((aligned(64)));
+    int64_t together = j->n < TOGETHER ? TOGETHER / j->n : 1;
+    for (int64_t r = begin, m; r < end; r += m) {
+        m = end - r < together ? end - r : together;
+        j->widen(a, j->a + r * pitch, m * j->n);
+        if (j->b) j->widen(b, j->b + r * pitch, m * j->n);
+        for (int64_t k = 0; k < m; k++) job->row(job, a + k * j->n, a + k * j->n, j->b ? b + k * j->n : NULL, r + k);
+        j->narrow(j->out + r * pitch, a, m * j->n);
+    }
+}
+
+/* Can rows of n elements be cast in the cache? */
+static bool in_cache(const tt_array *out, const tt_array *a, const tt_array *b, int64_t n) {
+    return tt_is_half(a->dtype) && 0 < n && n <= LONGEST && out->dtype == a->dtype && (!b || b->dtype == a->dtype);
+}
+
+/* The operands, contiguous, of the dtype computed in or that of `out`. */
+static bool rows_start(rows *j, tt_plain p[2], tt_wide *wide, tt_array *out, tt_array *a, tt_array *b, int64_t n,
+                       int dtype, bool cached) {
+    int stored = cached ? out->dtype : dtype;
+    if (!tt_plain_take(&p[0], a, stored) || !tt_plain_take(&p[1], b, stored) || !tt_wide_start(wide, out, stored))
+        return false;
+    *j = (rows){.out = wide->array->data,
+                .a = tt_plain_data(&p[0]),
+                .b = tt_plain_data(&p[1]),
+                .n = n,
+                .size = tt_itemsizes[dtype],
+                .stored = tt_itemsizes[stored],
+                .widen = cached ? tt_isa->casts[stored][dtype] : NULL,
+                .narrow = cached ? tt_isa->casts[dtype][stored] : NULL};
+    return true;
+}
+
+typedef struct {
+    row_job rows;
+    const tt_nn_loops *loops;
+    int64_t inner, width, chunks; /* chunks of up to `width` columns in a slab of n x inner elements */
     bool log;
 } softmax_job;
 
-static void softmax_range(void *context, int64_t begin, int64_t end) {
+static void softmax_row(const void *job, void *out, const void *a, const void *y, int64_t r) {
+    (void)r;
+    const softmax_job *j = job;
+    if (y) j->loops->softmax_backward(out, a, y, j->rows.in.n, j->log);
+    else j->loops->softmax(out, a, j->rows.in.n, j->log);
+}
+
+/* m columns of a half type, from the byte `at` on. */
+static void half_columns(const softmax_job *j, int64_t at, int64_t m) {
+    const rows *in = &j->rows.in;
+    float a[LONGEST] __attribute__((aligned(64))), b[LONGEST] __attribute__((aligned(64))), *out = in->b ? a : b;
+    int64_t pitch = j->inner * in->stored;
+    for (int64_t r = 0; r < in->n; r++) {
+        in->widen(a + r * m, in->a + at + r * pitch, m);
+        if (in->b) in->widen(b + r * m, in->b + at + r * pitch, m);
+    }
+    if (in->b) j->loops->softmax_backward_columns(out, a, b, in->n, m, m, j->log);
+    else j->loops->softmax_columns(out, a, in->n, m, m, j->log);
+    for (int64_t r = 0; r < in->n; r++) in->narrow(in->out + at + r * pitch, out + r * m, m);
+}
+
+static void columns_range(void *context, int64_t begin, int64_t end) {
     const softmax_job *j = context;
+    const rows *in = &j->rows.in;
     for (int64_t k = begin; k < end; k++) {
-        int64_t column = k % j->chunks * TT_NN_COLUMNS, rest = j->inner - column;
-        int64_t at = (k / j->chunks * j->n * j->inner + column) * j->size;
-        int64_t m = rest < TT_NN_COLUMNS ? rest : TT_NN_COLUMNS;
-        char *out = j->out + at;
-        const char *a = j->a + at, *y = j->y ? j->y + at : NULL;
-        if (y && j->inner == 1) j->loops->softmax_backward(out, a, y, j->n, j->log);
-        else if (y) j->loops->softmax_backward_columns(out, a, y, j->n, j->inner, m, j->log);
-        else if (j->inner == 1) j->loops->softmax(out, a, j->n, j->log);
-        else j->loops->softmax_columns(out, a, j->n, j->inner, m, j->log);
+        int64_t column = k % j->chunks * j->width, rest = j->inner - column;
+        int64_t at = (k / j->chunks * in->n * j->inner + column) * in->stored, m = rest < j->width ? rest : j->width;
+        char *out = in->out + at;
+        const char *a = in->a + at;
+        if (in->widen) half_columns(j, at, m);
+        else if (in->b) j->loops->softmax_backward_columns(out, a, in->b + at, in->n, j->inner, m, j->log);
+        else j->loops->softmax_columns(out, a, in->n, j->inner, m, j->log);
     }
 }
 
@@ -43,20 +120,16 @@ bool tt_cpu_softmax(tt_array *out, tt_array *x, tt_array *y, int64_t n, int64_t 
     int dtype = tt_compute_dtype(x->dtype);
     tt_plain p[2] = {{0}};
     tt_wide wide = {0};
-    bool ok = tt_plain_take(&p[0], x, dtype) && tt_plain_take(&p[1], y, dtype) && tt_wide_start(&wide, out, dtype);
-    if (ok) {
-        softmax_job j = {tt_nn_loops_of(dtype),
-                         wide.array->data,
-                         tt_plain_data(&p[0]),
-                         tt_plain_data(&p[1]),
-                         n,
-                         inner,
-                         (inner + TT_NN_COLUMNS - 1) / TT_NN_COLUMNS,
-                         tt_itemsizes[dtype],
-                         log};
-        tt_parallel(out->numel / (n * inner) * j.chunks,
-                    tt_nn_grain(n * (inner < TT_NN_COLUMNS ? inner : TT_NN_COLUMNS)), softmax_range, &j);
-    }
+    bool cached = in_cache(out, x, y, inner == 1 ? n : n * NARROWEST);
+    int64_t width = inner < TT_NN_COLUMNS ? inner : TT_NN_COLUMNS;
+    if (cached && inner > 1 && width > LONGEST / n) width = LONGEST / n;
+    softmax_job j = {
+        .rows.row = softmax_row, .loops = tt_nn_loops_of(dtype), .inner = inner, .width = width, .log = log};
+    j.chunks = (inner + width - 1) / width;
+    bool ok = rows_start(&j.rows.in, p, &wide, out, x, y, n, dtype, cached);
+    if (ok)
+        tt_parallel(out->numel / (n * inner) * j.chunks, tt_nn_grain(n * width),
+                    inner == 1 ? rows_range : columns_range, &j);
     tt_plain_done(p, 2);
     return tt_wide_end(&wide, ok);
 }
@@ -64,22 +137,19 @@ bool tt_cpu_softmax(tt_array *out, tt_array *x, tt_array *y, int64_t n, int64_t 
 /* Normalisation */
 
 typedef struct {
+    row_job rows;
     const tt_nn_loops *loops;
-    char *out, *mean, *rstd; /* mean: NULL for rms_norm */
-    const char *g, *x, *weight, *bias;
-    int64_t n;
-    int size;
+    char *mean, *rstd; /* mean: NULL for rms_norm */
+    const char *weight, *bias;
     double eps;
 } norm_job;
 
-static void norm_range(void *context, int64_t begin, int64_t end) {
-    const norm_job *j = context;
-    for (int64_t r = begin; r < end; r++) {
-        int64_t at = r * j->n * j->size, of_row = r * j->size;
-        char *mean = j->mean ? j->mean + of_row : NULL, *rstd = j->rstd + of_row;
-        if (j->g) j->loops->norm_backward(j->out + at, j->g + at, j->x + at, j->weight, j->n, mean, rstd);
-        else j->loops->norm(j->out + at, j->x + at, j->weight, j->bias, j->n, j->eps, mean, rstd);
-    }
+static void norm_row(const void *job, void *out, const void *x, const void *g, int64_t r) {
+    const norm_job *j = job;
+    int64_t of_row = r * j->rows.in.size;
+    char *mean = j->mean ? j->mean + of_row : NULL, *rstd = j->rstd + of_row;
+    if (g) j->loops->norm_backward(out, g, x, j->weight, j->rows.in.n, mean, rstd);
+    else j->loops->norm(out, x, j->weight, j->bias, j->rows.in.n, j->eps, mean, rstd);
 }
 
 bool tt_cpu_norm(tt_array *out, tt_array *x, tt_array *g, tt_array *weight, tt_array *bias, tt_array *mean,
@@ -87,21 +157,15 @@ bool tt_cpu_norm(tt_array *out, tt_array *x, tt_array *g, tt_array *weight, tt_a
     int dtype = rstd->dtype;
     tt_plain p[4] = {{0}};
     tt_wide wide = {0};
-    bool ok = tt_plain_take(&p[0], x, dtype) && tt_plain_take(&p[1], g, dtype) && tt_plain_take(&p[2], weight, dtype) &&
-              tt_plain_take(&p[3], bias, dtype) && tt_wide_start(&wide, out, dtype);
+    norm_job j = {.rows.row = norm_row, .loops = tt_nn_loops_of(dtype), .eps = eps};
+    bool ok = tt_plain_take(&p[2], weight, dtype) && tt_plain_take(&p[3], bias, dtype) &&
+              rows_start(&j.rows.in, p, &wide, out, x, g, n, dtype, in_cache(out, x, g, n));
     if (ok) {
-        norm_job j = {tt_nn_loops_of(dtype),
-                      wide.array->data,
-                      mean ? mean->data : NULL,
-                      rstd->data,
-                      tt_plain_data(&p[1]),
-                      tt_plain_data(&p[0]),
-                      tt_plain_data(&p[2]),
-                      tt_plain_data(&p[3]),
-                      n,
-                      tt_itemsizes[dtype],
-                      eps};
-        tt_parallel(rstd->numel, tt_nn_grain(n), norm_range, &j);
+        j.mean = mean ? mean->data : NULL;
+        j.rstd = rstd->data;
+        j.weight = tt_plain_data(&p[2]);
+        j.bias = tt_plain_data(&p[3]);
+        tt_parallel(rstd->numel, tt_nn_grain(n), rows_range, &j);
     }
     tt_plain_done(p, 4);
     return tt_wide_end(&wide, ok);
@@ -109,26 +173,25 @@ bool tt_cpu_norm(tt_array *out, tt_array *x, tt_array *g, tt_array *weight, tt_a
 
 /* Gradients of weight and bias: sums down the columns, in the tree that reducing the leading dimensions has. */
 
-#define TILE 512 /* columns of a thread's piece of work */
-
 typedef struct {
     const tt_nn_loops *loops;
     char *parts; /* of each block of rows, n sums */
     const char *g, *x, *mean, *rstd;
     int64_t rows, n, tiles;
-    int size;
+    int size, stored;
+    tt_cast_loop widen; /* of a half type */
 } column_job;
 
 static void column_range(void *context, int64_t begin, int64_t end) {
     const column_job *j = context;
-    char tile[TT_LANES * TILE * 8] __attribute__((aligned(64)));
+    char tile[TT_LANES * TT_NN_TILE * 8] __attribute__((aligned(64)));
     for (int64_t u = begin; u < end; u++) {
-        int64_t left = u % j->tiles * TILE, block = u / j->tiles, first = block * TT_BLOCK;
+        int64_t left = u % j->tiles * TT_NN_TILE, block = u / j->tiles, first = block * TT_BLOCK;
         int64_t rows = j->rows - first < TT_BLOCK ? j->rows - first : TT_BLOCK,
-                w = j->n - left < TILE ? j->n - left : TILE;
-        int64_t at = (first * j->n + left) * j->size, of_row = first * j->size;
+                w = j->n - left < TT_NN_TILE ? j->n - left : TT_NN_TILE;
+        int64_t at = (first * j->n + left) * j->stored, of_row = first * j->size;
         j->loops->norm_weight(tile, j->g + at, j->x + at, j->mean ? j->mean + of_row : NULL, j->rstd + of_row, rows,
-                              j->n, w);
+                              j->n * j->stored, w, j->widen);
         memcpy(j->parts + (block * j->n + left) * j->size, tile, (size_t)(w * j->size));
     }
 }
@@ -139,7 +202,8 @@ bool tt_cpu_norm_weight(tt_array *out, tt_array *g, tt_array *x, tt_array *mean,
     tt_plain p[2] = {{0}};
     tt_wide wide = {0};
     char *parts = NULL;
-    bool ok = tt_plain_take(&p[0], g, dtype) && tt_plain_take(&p[1], x, dtype) && tt_wide_start(&wide, out, dtype) &&
+    int stored = tt_is_half(x->dtype) && g->dtype == x->dtype ? x->dtype : dtype;
+    bool ok = tt_plain_take(&p[0], g, stored) && tt_plain_take(&p[1], x, stored) && tt_wide_start(&wide, out, dtype) &&
               (blocks == 1 || (parts = tt_scratch(blocks * n * size)));
     if (ok) {
         column_job j = {tt_nn_loops_of(dtype),
@@ -150,9 +214,11 @@ bool tt_cpu_norm_weight(tt_array *out, tt_array *g, tt_array *x, tt_array *mean,
                         rstd->data,
                         rows,
                         n,
-                        (n + TILE - 1) / TILE,
-                        size};
-        int64_t cost = (rows < TT_BLOCK ? rows : TT_BLOCK) * (n < TILE ? n : TILE);
+                        (n + TT_NN_TILE - 1) / TT_NN_TILE,
+                        size,
+                        tt_itemsizes[stored],
+                        stored == dtype ? NULL : tt_isa->casts[stored][dtype]};
+        int64_t cost = (rows < TT_BLOCK ? rows : TT_BLOCK) * (n < TT_NN_TILE ? n : TT_NN_TILE);
         tt_parallel(blocks * j.tiles, tt_nn_grain(cost), column_range, &j);
         if (parts) {
             tt_join_blocks(tt_get_reducer(TT_RED_sum, dtype), parts, blocks, n * size, n);

@@ -11,7 +11,7 @@ GCC = ["-fno-thread-jumps"]
 X86 = platform.machine() in ("x86_64", "AMD64")
 ISAS = {"baseline": []}
 if X86:
-    ISAS["avx2"] = ["-mavx2", "-mfma"]
+    ISAS["avx2"] = ["-mavx2", "-mfma", "-mf16c"]
     ISAS["avx512"] = [
         "-mavx512f",
         "-mavx512bw",

@@ -24,13 +24,6 @@ static void OF(sums)(void *sum, void *products, const void *pg, const void *px, 
     *(T *)products = p[0];
 }
 
-/* w elements of a row, where need be as T in `room`. */
-static inline const T *OF(row)(const char *from, T *room, int64_t w, tt_cast_loop widen) {
-    if (!widen) return (const T *)from;
-    widen(room, from, w);
-    return room;
-}
-
 static void OF(sums_rows)(void *sum, void *products, const char *g, const char *x, const void *pm, int64_t step,
                           int64_t n, int64_t w, tt_cast_loop widen) {
     const T *mean = pm;
@@ -46,8 +39,8 @@ static void OF(sums_rows)(void *sum, void *products, const char *g, const char *
             if (r + 3 * LANES < n) {
                 const T *of_g[TIMES], *of_x[TIMES];
                 for (int k = 0; k < TIMES; k++) {
-                    of_g[k] = OF(row)(g + at + k * next, rooms[2 * k], w, widen);
-                    of_x[k] = OF(row)(x + at + k * next, rooms[2 * k + 1], w, widen);
+                    of_g[k] = tt_as_read(g + at + k * next, rooms[2 * k], w, widen);
+                    of_x[k] = tt_as_read(x + at + k * next, rooms[2 * k + 1], w, widen);
                 }
                 const T *ga = of_g[0], *gb = of_g[1], *gc = of_g[2], *gd = of_g[3];
                 const T *xa = of_x[0], *xb = of_x[1], *xc = of_x[2], *xd = of_x[3];
@@ -60,8 +53,8 @@ static void OF(sums_rows)(void *sum, void *products, const char *g, const char *
                 }
             } else
                 for (int64_t k = r; k < n; k += LANES) {
-                    const T *ga = OF(row)(g + k * step, rooms[0], w, widen);
-                    const T *xa = OF(row)(x + k * step, rooms[1], w, widen);
+                    const T *ga = tt_as_read(g + k * step, rooms[0], w, widen);
+                    const T *xa = tt_as_read(x + k * step, rooms[1], w, widen);
                     TT_INDEPENDENT
                     for (int64_t c = 0; c < w; c++) {
                         s[c] += ga[c];

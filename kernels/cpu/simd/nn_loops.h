@@ -207,18 +207,20 @@ static void OF(weight_row)(T *s, const T *g, const T *x, T m, T k, int64_t w, bo
     }
 }
 
-static void OF(weight)(void *tile, const void *pg, const void *px, const void *pm, const void *pr, int64_t rows,
-                       int64_t n, int64_t w) {
-    const T *g = pg, *x = px, *m = pm, *k = pr;
-    T *s = tile;
+static void OF(weight)(void *tile, const char *g, const char *x, const void *pm, const void *pr, int64_t rows,
+                       int64_t step, int64_t w, tt_cast_loop widen) {
+    const T *m = pm, *k = pr;
+    T *s = tile, rooms[8][TT_NN_TILE] __attribute__((aligned(64)));
     int64_t live = rows < LANES ? rows : LANES, half = 0;
+#define ROW(room, x, r) tt_as_read((x) + (r) * step, rooms[room], w, widen)
     if (1 < rows && rows <= LANES) /* a row for each lane: joined for the first time at once */
         for (half = LANES / 2; half >= rows;) half /= 2;
     for (int64_t r = 0; r < (half ? half : live); r++) {
         int64_t p = r + half;
         T *to = s + r * w;
-        const T *ga = g + r * n, *gb = g + p * n, *xa = x + r * n, *xb = x + p * n;
+        const T *ga = ROW(0, g, r), *xa = ROW(1, x, r);
         if (half && p < rows) {
+            const T *gb = ROW(2, g, p), *xb = ROW(3, x, p);
             T ma = m ? m[r] : 0, mb = m ? m[p] : 0, ka = k[r], kb = k[p];
             TT_INDEPENDENT
             for (int64_t i = 0; i < w; i++) to[i] = ga[i] * ((xa[i] - ma) * ka) + gb[i] * ((xb[i] - mb) * kb);
@@ -227,11 +229,11 @@ static void OF(weight)(void *tile, const void *pg, const void *px, const void *p
     if (half) live = half;
     for (int64_t r0 = LANES; r0 < rows; r0 += 4 * LANES)
         for (int64_t r = r0; r < rows && r < r0 + LANES; r++) {
-            int64_t at = r * n, p = r + LANES, q = p + LANES, t = q + LANES;
+            int64_t p = r + LANES, q = p + LANES, t = q + LANES;
             T *to = s + (r - r0) * w;
             if (t < rows) { /* four at a time: the sums move less */
-                const T *ga = g + at, *gb = g + p * n, *gc = g + q * n, *gd = g + t * n;
-                const T *xa = x + at, *xb = x + p * n, *xc = x + q * n, *xd = x + t * n;
+                const T *ga = ROW(0, g, r), *gb = ROW(1, g, p), *gc = ROW(2, g, q), *gd = ROW(3, g, t);
+                const T *xa = ROW(4, x, r), *xb = ROW(5, x, p), *xc = ROW(6, x, q), *xd = ROW(7, x, t);
                 T ma = m ? m[r] : 0, mb = m ? m[p] : 0, mc = m ? m[q] : 0, md = m ? m[t] : 0;
                 T ka = k[r], kb = k[p], kc = k[q], kd = k[t];
                 TT_INDEPENDENT
@@ -241,8 +243,9 @@ static void OF(weight)(void *tile, const void *pg, const void *px, const void *p
                             gd[i] * ((xd[i] - md) * kd);
             } else
                 for (p = r; p < rows; p += LANES)
-                    OF(weight_row)(to, g + p * n, x + p * n, m ? m[p] : 0, k[p], w, false);
+                    OF(weight_row)(to, ROW(0, g, p), ROW(1, x, p), m ? m[p] : 0, k[p], w, false);
         }
+#undef ROW
     for (int64_t h = LANES / 2; h > 0; h /= 2) {
         T *other = s + h * w;
         TT_INDEPENDENT

@@ -67,8 +67,9 @@ _Static_assert(TT_LANES == 32, "the lanes are joined in five steps");
     static void name##_##X##_next(void *acc, const void *x, int64_t n, const void *p) {                                \
         next_##X##_##A(acc, x, n, p, name##_##X##_map, name##_##X##_join2);                                            \
     }                                                                                                                  \
-    static void name##_##X##_rows(void *acc, const char *x, int64_t step, int64_t n, int64_t w) {                      \
-        rows_##X##_##A(acc, x, step, n, w, name##_##X##_map, name##_##X##_join2);                                      \
+    static void name##_##X##_rows(void *acc, const char *x, int64_t step, int64_t n, int64_t w, const void *p,         \
+                                  tt_cast_loop cast) {                                                                 \
+        rows_##X##_##A(acc, x, step, n, w, p, cast, name##_##X##_map, name##_##X##_join2);                             \
     }                                                                                                                  \
     static void name##_##X##_join(void *acc, const void *other, int64_t n) {                                           \
         join_##X##_##A(acc, other, n, name##_##X##_join2);                                                             \

@@ -38,25 +38,30 @@ TT_FN void OF(next)(void *acc, const void *x, int64_t n, const A *p, OF(map_fn) 
     for (int64_t i = 0; i < n; i++) a[i] = join(a[i], map(v[i], p, i));
 }
 
-TT_FN void OF(rows)(void *acc, const char *x, int64_t step, int64_t n, int64_t w, OF(map_fn) map, OF(join_fn) join) {
-    for (int64_t r = 0; r < n && r < TT_LANES; r++) OF(first)((A *)acc + r * w, x + r * step, w, NULL, map);
+TT_FN void OF(rows)(void *acc, const char *x, int64_t step, int64_t n, int64_t w, const A *p, tt_cast_loop cast,
+                    OF(map_fn) map, OF(join_fn) join) {
+    T rooms[4][TT_LANE_BYTES / sizeof(T)] __attribute__((aligned(64)));
+    for (int64_t r = 0; r < n && r < TT_LANES; r++)
+        OF(first)((A *)acc + r * w, tt_as_read(x + r * step, rooms[0], w, cast), w, p, map);
     for (int64_t r0 = TT_LANES; r0 < n; r0 += 4 * TT_LANES)
         for (int64_t r = r0; r < n && r < r0 + TT_LANES; r++) {
             A *to = (A *)acc + (r - r0) * w;
             const char *row = x + r * step;
             int64_t next = TT_LANES * step;
             if (r + 3 * TT_LANES < n) { /* four at a time: the accumulators move less */
-                const T *a = (const void *)row, *b = (const void *)(row + next);
-                const T *c = (const void *)(row + 2 * next), *d = (const void *)(row + 3 * next);
+                const T *a = tt_as_read(row, rooms[0], w, cast), *b = tt_as_read(row + next, rooms[1], w, cast);
+                const T *c = tt_as_read(row + 2 * next, rooms[2], w, cast);
+                const T *d = tt_as_read(row + 3 * next, rooms[3], w, cast);
                 TT_INDEPENDENT
                 for (int64_t k = 0; k < w; k++) {
-                    A t = join(to[k], map(a[k], NULL, 0));
-                    t = join(t, map(b[k], NULL, 0));
-                    t = join(t, map(c[k], NULL, 0));
-                    to[k] = join(t, map(d[k], NULL, 0));
+                    A t = join(to[k], map(a[k], p, k));
+                    t = join(t, map(b[k], p, k));
+                    t = join(t, map(c[k], p, k));
+                    to[k] = join(t, map(d[k], p, k));
                 }
             } else
-                for (int64_t k = r; k < n; k += TT_LANES) OF(next)(to, x + k * step, w, NULL, map, join);
+                for (int64_t k = r; k < n; k += TT_LANES)
+                    OF(next)(to, tt_as_read(x + k * step, rooms[0], w, cast), w, p, map, join);
         }
 }
 

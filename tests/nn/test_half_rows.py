@@ -1,0 +1,75 @@
+"""Rows of half types become float32 in the cache: softmax and normalisation have the bits of float32's, rounded, in any
+layout, with any threads."""
+
+import numpy as np
+import pytest
+import tinytorch as tt
+from tinytorch.nn import functional as F
+from tinytorch.ops.softmax import attempted, computed
+
+HALVES = [tt.bfloat16, tt.float16]
+# Several rows at once, of which the last are fewer; the longest in the cache, and longer; parts of columns; none.
+SHAPES = [(4, 3), (1100, 70), (21, 1000), (2, 8192), (2, 8193), (3, 200, 77), (2, 256, 3), (2, 300, 40), (5, 0), (0, 5)]
+
+
+@pytest.fixture(params=[1, 2])
+def threads(request):
+    before = tt.get_num_threads()
+    tt.set_num_threads(request.param)
+    yield
+    tt.set_num_threads(before)
+
+
+def made(*shape, dtype, strided=False):
+    t = tt.from_numpy(np.random.default_rng(len(shape)).standard_normal(shape)).to(dtype)
+    return t.transpose(0, -1).contiguous().transpose(0, -1) if strided else t
+
+
+def same(found, wanted):
+    ours, theirs = (t.detach().to(found.dtype).double().numpy().tobytes() for t in (found, wanted))
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("strided", [False, True])
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_softmax(shape, dtype, strided, threads):
+    x, g = (made(*shape, dtype=dtype, strided=strided) for _ in range(2))
+    x.requires_grad_()
+    for dim in range(len(shape)):
+        for op in (tt.softmax, tt.log_softmax):
+            out = op(x, dim)
+            same(out, op(x.float(), dim))
+            wide, log = (g.float(), out.detach().float()), op is tt.log_softmax  # of the result, which is rounded
+            wanted = computed(attempted.tt_softmax_backward(*(t._h for t in wide), dim, log), None)
+            same(tt.autograd.grad(out, x, g)[0], wanted)
+
+
+@pytest.mark.parametrize("strided", [False, True])
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_norms(shape, dtype, strided, threads):
+    n = shape[-1]
+    operands = [made(*shape, dtype=dtype, strided=strided), made(n, dtype=dtype), made(n, dtype=dtype)]
+    g = made(*shape, dtype=dtype, strided=strided)
+    for op, count in ((F.layer_norm, 3), (F.rms_norm, 2)):
+        narrow = [t.detach().requires_grad_() for t in operands[:count]]
+        wide = [t.detach().float().requires_grad_() for t in operands[:count]]
+        out, wanted = op(narrow[0], (n,), *narrow[1:]), op(wide[0], (n,), *wide[1:])
+        same(out, wanted)
+        for ours, theirs in zip(tt.autograd.grad(out, narrow, g), tt.autograd.grad(wanted, wide, g.float())):
+            same(ours, theirs)
+
+
+@pytest.mark.parametrize("op", [lambda x: x.softmax(-1), lambda x: x.softmax(0), lambda x: F.layer_norm(x, (1024,))])
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+def test_rows_of_half_types_are_not_copied(dtype, op):
+    """A result takes its own memory, and no more of the size of the input."""
+    x = tt.randn(256, 1024).to(dtype).requires_grad_()
+    size = 2 * x.numel()
+    tt.cpu.reset_peak_memory_stats()
+    before = tt.cpu.memory_allocated()
+    out = op(x)
+    assert tt.cpu.max_memory_allocated() - before < 1.5 * size
+    tt.autograd.grad(out, x, tt.ones_like(out))
+    assert tt.cpu.max_memory_allocated() - before < 4 * size  # with the result, its gradient and the input's
