@@ -50,6 +50,7 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "slow: takes more than ten seconds; runs only with --slow")
     if config.getoption("--fuse"):
         os.environ["TINYTORCH_FUSE"] = "1"  # tinytorch has not been imported yet
+        os.environ["TINYTORCH_FUSE_WORTH"] = "0"  # small tensors are recorded, however often
     for name in ("TINYTORCH_CACHE_DIR", "TINYTORCH_EMULATOR_DIR"):  # the user's own kernels are left alone
         if not os.environ.get(name):  # one folder for all processes of pytest-xdist
             os.environ[name] = folder = tempfile.mkdtemp(prefix="tinytorch-tests-")

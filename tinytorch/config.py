@@ -49,6 +49,8 @@ class config:
                   3 the recorded programs, 4 the generated source
     ``fuse``      1: every thread is in fused mode
     ``fuse_hot``  runs of a fused kernel after which it is compiled; negative never, and what is compiled is not used
+    ``fuse_worth``  bytes of memory traffic that fusion is to spare for each kernel: the CPU's operators of up to 8192
+                  elements that spare less, time and again, are left to eager mode; 0: everything is recorded
     ``approximate``  1: CUDA devices compute exp, log, tanh, sigmoid, silu and gelu in float32 (so in softmax and in
                   half precision, too) by their special function units: faster, but with errors of up to 5 + 1.2 |x|
                   ulp (log between 1/2 and 2: 2e-7; gelu: 16 + 2 x^2 ulp), and no longer with the CPU's bits. Eager and

@@ -202,6 +202,7 @@ enum {
     TT_FUSE_COMPILED,
     TT_FUSE_JOBS,
     TT_FUSE_REPLAYED,
+    TT_FUSE_LEFT,
     TT_FUSE_STATS
 };
 void tt_fuse_stats(int64_t *out);
@@ -209,6 +210,7 @@ void tt_fuse_stats(int64_t *out);
 /* Settings: of the process. */
 enum {
     TT_FUSE_HOT_RUNS, /* runs after which a kernel is wanted compiled; < 0: never, and all are interpreted */
+    TT_FUSE_WORTH, /* bytes of memory traffic that fusion is to spare for each kernel; 0: everything is recorded */
     TT_FUSE_OBSERVE, /* the events that Python's listeners get: bits, below */
     TT_FUSE_SETTINGS
 };

@@ -37,24 +37,17 @@ void tt_fuse_where(int node, int64_t trace);  /* this thread has just recorded i
 enum { TT_NODE_OP, TT_NODE_COPY, TT_NODE_REDUCE, TT_NODE_RANDOM };
 
 /* Note [Too little to fuse]
- * Recording an operator takes as long as computing a few hundred elements, and running a kernel several times that. So
- * where fusion spares little memory traffic (less than TT_WORTH bytes for each kernel), because every operator became
- * a kernel of its own or the tensors are small, eager mode computes the same sooner. A thread remembers what followed
- * the last sixteen of its programs. When such a trace has followed them TT_SEEN times more often than others, its
- * operators are left to eager mode, if they come as they came then; every TT_LOOK_AGAIN-th time they are recorded as
- * ever, to see whether there is more to fuse by now. */
-#define TT_FEW_NODES 48
-#define TT_WORTH 32768
+ * Recording an operator and running its kernel take some 1,400 instructions, eager mode some 500 on 400 elements. So
+ * where fusion spares less than TT_FUSE_WORTH bytes of memory traffic for each kernel, because every operator became a
+ * kernel of its own or the tensors are small, eager mode computes the same sooner. A thread counts how often in a row
+ * it has recorded an operator of a dtype and size (its place in `little`) in vain. From TT_SEEN times on it leaves such
+ * operators to eager mode, if they are small and no operand has yet to be computed. After so many as TT_LOOK_AGAIN it
+ * records everything for TT_LOOKS programs, to see whether there is more to fuse by now. */
+#define TT_SMALL 8192 /* elements, too few for a second thread */
 #define TT_SEEN 16
-#define TT_MISSED 8 /* another program, as at the end of a loop, counts as much as that many */
-#define TT_LOOK_AGAIN 64
-#define TT_SUCCESSORS 2048
-typedef struct {
-    int64_t after, program; /* the history before, and the number of this one */
-    int32_t num_nodes;      /* of it, if there was too little to fuse */
-    int32_t seen, used;
-    int32_t heads[TT_FEW_NODES]; /* the lower half of the first words of its nodes */
-} tt_successor;
+#define TT_LOOK_AGAIN 16384
+#define TT_LOOKS 16
+#define TT_PLACES 1024
 
 /* What one thread has recorded. */
 typedef struct tt_trace {
@@ -66,7 +59,7 @@ typedef struct tt_trace {
     bool in_place;          /* it reads shared memory where that is: Note [Memory of others] in record.c */
     int32_t since_enter;    /* nodes since the mode was entered last, runs of the trace or not */
     int32_t num_nodes, num_storages, num_numbers;
-    int64_t looks;          /* tt_looks as the mode was entered last */
+    int64_t looked;         /* tt_looks as the mode was entered last */
     int64_t encoded, room;
     int64_t *encoding;
     int ndim;               /* of the last node, so that its shape need not be repeated */
@@ -75,10 +68,10 @@ typedef struct tt_trace {
     tt_number numbers[TT_FUSE_CONSTANTS];
     int recipe;             /* 1: the nodes that follow are one operator's; 2: and the first of them is there */
     int64_t trace;      /* its number in this process */
-    int64_t history;    /* a hash of the numbers of the last sixteen programs */
-    int left, expected; /* nodes left to eager mode; those that still are to come */
-    int32_t heads[TT_FEW_NODES];
-    tt_successor successors[TT_SUCCESSORS];
+    int64_t left;       /* operators left to eager mode */
+    int whole;          /* so many programs are to be recorded whole */
+    uint16_t places[TT_FUSE_NODES]; /* of its nodes, in `little` */
+    uint8_t little[TT_PLACES];
     struct tt_trace *next;  /* of all there are */
 } tt_trace;
 
@@ -120,7 +113,10 @@ extern int tt_fuse_everywhere; /* TINYTORCH_FUSE=1: every thread is */
 int tt_fuse_join(void);
 #define TT_RECORDING (tt_recorder || (tt_fuse_everywhere && tt_fuse_join()))
 bool tt_may_submit_jobs(void); /* may a call hand work over as a job? As far as modes and threads go: core/jobs.h */
-int64_t tt_fuse_setting(int setting);
+extern int64_t tt_fuse_settings[TT_FUSE_SETTINGS];
+static inline int64_t tt_fuse_setting(int setting) {
+    return __atomic_load_n(&tt_fuse_settings[setting], __ATOMIC_RELAXED);
+}
 void tt_fuse_count(int what, int64_t by);
 /* Runs what is pending; on failure it stays pending. The lock is held; call tt_notify without it. */
 bool tt_trace_run(tt_trace *t, int reason);
@@ -134,17 +130,10 @@ bool tt_record_copy(tt_array *out, tt_array *a);
 bool tt_record_op(int op, int dtype, tt_array *out, int n, tt_array *const *in);
 /* The same for the commonest case: all row-major, of one shape and on the CPU, or Python numbers. */
 bool tt_record_alike(int op, int dtype, tt_array *out, int n, tt_array *const *in);
-/* Is such an operator, whose operands are there, left to eager mode? Then the caller computes it: who asks twice, by
- * recording it besides, has it counted twice. */
-bool tt_leaves(int op, int dtype, int n);
+/* Is such an operator, whose operands are there, left to eager mode? Then the caller computes it. */
+bool tt_leaves(int op, int dtype, int n, int64_t numel);
 bool tt_record_random(tt_array *out, const tt_draw *draw, int dtype);
 bool tt_record_reduce(int reducer, int read, tt_array *out, tt_array *a, int64_t mask, tt_array *param);
-
-/* alone.c: Note [Too little to fuse] */
-void tt_look_ahead(tt_trace *t, int64_t program);         /* after a program; 0: at the start */
-void tt_note_successor(tt_trace *t, const tt_program *p); /* which was run */
-bool tt_is_left(tt_trace *t, int64_t head);               /* is this node left to eager mode? */
-void tt_expect_nothing(tt_trace *t);                      /* what comes now is recorded in any case */
 
 /* plan.c */
 tt_program *tt_program_of(tt_trace *t, int *hit); /* found or made; NULL and an error: out of memory */

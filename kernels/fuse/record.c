@@ -73,15 +73,34 @@ static bool is_full(const tt_trace *t) {
 
 static inline int64_t head_of(int kind, int op, int64_t dtype, int n) { return kind | op << 8 | dtype << 16 | n << 24; }
 
+/* Note [Too little to fuse] */
+static inline uint16_t place_of(int64_t head, int64_t numel) {
+    return (uint16_t)((uint64_t)(head ^ numel << 32) * 0x9e3779b97f4a7c15u >> 54);
+}
+
+static inline bool is_left(tt_trace *t, int64_t head, int64_t numel) {
+    if (numel > TT_SMALL || t->little[place_of(head, numel)] < TT_SEEN || t->whole || t->step ||
+        tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_RUNS || !tt_fuse_setting(TT_FUSE_WORTH))
+        return false;
+    int64_t left = t->left + 1;
+    __atomic_store_n(&t->left, left, __ATOMIC_RELAXED);
+    if (left % TT_LOOK_AGAIN == 0) t->whole = TT_LOOKS;
+    return true;
+}
+
+bool tt_leaves(int op, int dtype, int n, int64_t numel) {
+    return is_left(tt_recorder, head_of(TT_NODE_OP, op, dtype, n), numel);
+}
+
 /* Begins a node: where its words go on. */
 static inline int64_t *put_node(tt_trace *t, int64_t head, int64_t operands, int64_t modes, int64_t dtypes, int ndim,
-                                const int64_t *shape) {
+                                const int64_t *shape, int64_t numel) {
     bool again = t->ndim == ndim;
     for (int d = 0; again && d < ndim; d++) again = t->shape[d] == shape[d];
     int64_t *w = t->encoding + t->encoded;
     int64_t flags = (again ? 0 : TT_WORD_SHAPE) | modes << 1 | dtypes << 9 | (t->recipe == 2 ? TT_WORD_RECIPE : 0);
     if (t->recipe) t->recipe = 2;
-    if (t->num_nodes < TT_FEW_NODES) t->heads[t->num_nodes] = (int32_t)head;
+    t->places[t->num_nodes] = place_of(head, numel);
     *w++ = head | flags << 32;
     *w++ = operands;
     if (!again) {
@@ -99,7 +118,7 @@ static inline void end_node(tt_trace *t, const int64_t *w) {
 
 /* Notes a node down. out and in are the operands as they are now, `shape` is that of iteration. */
 static bool append(tt_trace *t, int kind, int op, int dtype, tt_array *out, int n, tt_array *const *in, int ndim,
-                   const int64_t *shape, int64_t mask) {
+                   const int64_t *shape, int64_t mask, int64_t numel) {
     if (!tt_trace_room(t, 3 + TT_MAX_NDIM + 4 * (2 + 2 * TT_MAX_NDIM) + 2)) return false;
     /* Operands first: the storage of the result is numbered after those it is made from. */
     int64_t ids[4] = {0}, modes = 0, dtypes = 0;
@@ -129,7 +148,7 @@ static bool append(tt_trace *t, int kind, int op, int dtype, tt_array *out, int 
     t->storages[ids[0]].written = true;
     int64_t operands = ids[0];
     for (int k = 1; k <= n; k++) operands |= ids[k] << (16 * k);
-    int64_t *w = put_node(t, head_of(kind, op, dtype, n), operands, modes, dtypes, ndim, shape);
+    int64_t *w = put_node(t, head_of(kind, op, dtype, n), operands, modes, dtypes, ndim, shape, numel);
     if (kind == TT_NODE_REDUCE) *w++ = mask;
     for (int k = 0; k <= n; k++)
         if ((modes >> (2 * k) & 3) == TT_MODE_FULL) w = put_layout(w, k ? in[k - 1] : out, t->storages[ids[k]].origin);
@@ -166,14 +185,24 @@ static bool leaves_complex(int kind, int n, tt_array *const *in, const tt_array 
     return any && (number || out->storage->device || (kind != TT_NODE_OP && kind != TT_NODE_COPY));
 }
 
+/* Are they computed, all but Python numbers? */
+static bool are_there(const tt_array *out, int n, tt_array *const *in) {
+    bool there = !tt_lazy_of(out->storage);
+    for (int k = 0; there && k < n; k++) there = is_number(in[k]) || !tt_lazy_of(in[k]->storage);
+    return there;
+}
+
 static bool record(int kind, int op, int dtype, tt_array *out, int n, tt_array *const *operands, int ndim,
                    const int64_t *shape, int64_t mask) {
     tt_trace *t = tt_recorder;
     tt_array *in[3], *copies[3] = {NULL, NULL, NULL};
-    if (leaves_complex(kind, n, operands, out) || tt_is_shared(out->storage) || tt_fuse_running(t) ||
-        is_too_deep(ndim, shape) || tt_is_left(t, head_of(kind, op, dtype, n)))
-        return false;
+    int64_t numel = kind == TT_NODE_REDUCE ? operands[0]->numel : out->numel;
     int device = out->storage->device;
+    if (!device && !t->recipe && are_there(out, n, operands) && is_left(t, head_of(kind, op, dtype, n), numel))
+        return false;
+    if (leaves_complex(kind, n, operands, out) || tt_is_shared(out->storage) || tt_fuse_running(t) ||
+        is_too_deep(ndim, shape))
+        return false;
     tt_lazy *p = tt_lazy_of(out->storage);
     if (p && p->trace != t && !tt_flush_storage(out->storage, true, TT_FLUSH_THREAD)) {
         tt_flush_failed = false;
@@ -192,7 +221,7 @@ static bool record(int kind, int op, int dtype, tt_array *out, int n, tt_array *
         bool moves = t->num_nodes && t->device != device;
         ok = (!(full || moves) || tt_trace_run(t, full ? TT_FLUSH_LIMIT : TT_FLUSH_DEVICE));
         if (ok) t->device = device; /* otherwise what is pending stays what it is */
-        ok = ok && append(t, kind, op, dtype, out, n, in, ndim, shape, mask);
+        ok = ok && append(t, kind, op, dtype, out, n, in, ndim, shape, mask, numel);
         int node = t->num_nodes - 1;
         int64_t trace = t->trace;
         tt_trace_unlock(t);
@@ -235,19 +264,14 @@ static bool append_alike(tt_trace *t, int op, int64_t dtype, tt_array *out, int 
         operands |= (int64_t)id << (16 * which);
         dtypes |= which ? (int64_t)a->dtype << (4 * which) : 0;
     }
-    end_node(t, put_node(t, head_of(TT_NODE_OP, op, dtype, n), operands, modes, dtypes, out->ndim, out->shape));
+    int64_t head = head_of(TT_NODE_OP, op, dtype, n);
+    end_node(t, put_node(t, head, operands, modes, dtypes, out->ndim, out->shape, out->numel));
     t->device = 0;
     return true;
 }
 
-bool tt_leaves(int op, int dtype, int n) {
-    tt_trace *t = tt_recorder;
-    return t->left != t->expected && !tt_fuse_running(t) && tt_is_left(t, head_of(TT_NODE_OP, op, dtype, n));
-}
-
 bool tt_record_alike(int op, int dtype, tt_array *out, int n, tt_array *const *in) {
     tt_trace *t = tt_recorder;
-    if (t->left != t->expected) return false; /* the general path asks whether it is left to eager mode */
     if (!(tt_is_complex(dtype) && leaves_complex(TT_NODE_OP, n, in, out)) && !t->step && !tt_fuse_running(t) &&
         !(tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_LINES)) {
         tt_trace_lock(t);

@@ -97,7 +97,7 @@ static bool capture(tt_replay *r, tt_trace *t, tt_array **in, tt_array **out) {
 tt_replay *tt_replay_new(int promised, int num_in, tt_array **in, int num_out, tt_array **out) {
     tt_trace *t = tt_recorder;
     if (!t || tt_fuse_running(t) || num_in > MOST || num_out > MOST || num_out < 1) return NULL;
-    if (!promised && (t->depth > 1 || tt_looks != t->looks)) return NULL;
+    if (!promised && (t->depth > 1 || tt_looks != t->looked)) return NULL;
     tt_replay *r = calloc(1, sizeof *r);
     if (!r) return NULL;
     r->num_in = num_in;

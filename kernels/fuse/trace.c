@@ -13,18 +13,13 @@
 __thread tt_trace *tt_recorder;
 int tt_fuse_everywhere;
 static __thread tt_trace *mine; /* kept for the thread's next time */
-static int64_t settings[TT_FUSE_SETTINGS] = {[TT_FUSE_HOT_RUNS] = 3};
+int64_t tt_fuse_settings[TT_FUSE_SETTINGS] = {[TT_FUSE_HOT_RUNS] = 3, [TT_FUSE_WORTH] = 32768};
 static int64_t stats[TT_FUSE_STATS];
 
 int64_t tt_fuse_set(int setting, int64_t value) {
-    return __atomic_exchange_n(&settings[setting], value, __ATOMIC_RELAXED);
+    return __atomic_exchange_n(&tt_fuse_settings[setting], value, __ATOMIC_RELAXED);
 }
-int64_t tt_fuse_setting(int setting) { return __atomic_load_n(&settings[setting], __ATOMIC_RELAXED); }
 void tt_fuse_count(int what, int64_t by) { __atomic_fetch_add(&stats[what], by, __ATOMIC_RELAXED); }
-void tt_fuse_stats(int64_t *out) {
-    memcpy(out, stats, sizeof stats);
-    out[TT_FUSE_JOBS] = __atomic_load_n(&tt_jobs_submitted, __ATOMIC_RELAXED);
-}
 
 /* Not with a listener: it sees runs one by one, and memory as these alone use it. */
 bool tt_may_submit_jobs(void) {
@@ -71,6 +66,18 @@ static bool run_program(tt_program *p, tt_trace *t) {
     return ok;
 }
 
+/* Was it worth while to record these nodes? Note [Too little to fuse] in fuse.h. */
+static void note_worth(tt_trace *t, const tt_program *p) {
+    if (p->device) return;
+    int64_t spared = p->eager_reads + p->eager_writes - p->reads - p->writes;
+    bool little = spared < tt_fuse_setting(TT_FUSE_WORTH) * p->num_kernels;
+    for (int k = 0; k < t->num_nodes; k++) {
+        uint8_t *seen = &t->little[t->places[k]];
+        *seen = little ? *seen + (*seen < TT_SEEN) : 0;
+    }
+    t->whole -= t->whole > 0;
+}
+
 bool tt_trace_run(tt_trace *t, int reason) {
     if (!t->num_nodes) {
         clear(t);
@@ -82,7 +89,7 @@ bool tt_trace_run(tt_trace *t, int reason) {
     if (!p) return false;
     tt_run_record *w = tt_fuse_setting(TT_FUSE_OBSERVE) ? tt_run_record_new(p, t, reason, hit) : NULL;
     bool ok = run_program(p, t);
-    if (ok && t == tt_recorder) tt_note_successor(t, p);
+    if (ok && t == mine) note_worth(t, p);
     if (ok && w) tt_notify_later(w); /* which then does what follows here */
     else {
         if (w) tt_run_record_free(w);
@@ -182,12 +189,20 @@ static tt_trace *spare[64];
 static int num_spare;
 static pthread_mutex_t trace_lock = PTHREAD_MUTEX_INITIALIZER;
 
+void tt_fuse_stats(int64_t *out) {
+    memcpy(out, stats, sizeof stats);
+    out[TT_FUSE_JOBS] = __atomic_load_n(&tt_jobs_submitted, __ATOMIC_RELAXED);
+    pthread_mutex_lock(&trace_lock);
+    for (tt_trace *t = traces; t; t = t->next) out[TT_FUSE_LEFT] += __atomic_load_n(&t->left, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&trace_lock);
+}
+
 void tt_fuse_forget(void) {
-    if (mine) memset(mine->successors, 0, sizeof mine->successors);
+    if (mine) memset(mine->little, 0, sizeof mine->little);
 }
 
 static void keep(tt_trace *t) {
-    memset(t->successors, 0, sizeof t->successors); /* the next thread has other work */
+    memset(t->little, 0, sizeof t->little); /* the next thread has other work */
     pthread_mutex_lock(&trace_lock);
     if (num_spare < 64) spare[num_spare++] = t;
     pthread_mutex_unlock(&trace_lock);
@@ -234,8 +249,7 @@ int tt_fuse_enter(void) {
     if (!t) return -1;
     t->depth++;
     t->since_enter = 0;
-    t->looks = tt_looks;
-    if (t->depth == 1) tt_look_ahead(t, 0);
+    t->looked = tt_looks;
     tt_recorder = t;
     return t->depth;
 }
@@ -250,7 +264,7 @@ int tt_fuse_leave(void) {
 }
 
 void tt_fuse_read_in_place(void) {
-    if (tt_recorder) tt_expect_nothing(tt_recorder); /* what is to be replayed is recorded */
+    if (tt_recorder && !tt_recorder->whole) tt_recorder->whole = 1; /* what is to be replayed is recorded */
     if (tt_recorder && tt_recorder->depth == 1 && !tt_fuse_everywhere) tt_recorder->in_place = true;
 }
 

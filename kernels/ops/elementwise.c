@@ -6,9 +6,6 @@
 #include "ops/promote.h"
 #include <string.h>
 
-/* Elements that are too few for a second thread. */
-#define SMALL 8192
-
 /* Must the operand, where it is a Python number, be one that the dtype has? Arithmetic takes others, too. */
 static bool must_fit(int op, int dtype, int k) {
     if (op == TT_OP_where) return !tt_is_half(dtype) && dtype != TT_C32; /* its numbers become float32 first */
@@ -214,7 +211,7 @@ static inline bool plain(const tt_array *a) {
 }
 /* ... of so few elements that the loop runs on this thread, and already computed. */
 static inline bool small(const tt_array *a) {
-    return a->numel <= SMALL && !tt_lazy_of(a->storage) && !tt_is_half(a->dtype);
+    return a->numel <= TT_SMALL && !tt_lazy_of(a->storage) && !tt_is_half(a->dtype);
 }
 
 static inline tt_array *like(const tt_array *a, int dtype) {
@@ -253,7 +250,7 @@ tt_array *tt_unary(int op, tt_array *a) {
     tt_loop loop = tt_isa->ops[op][a->dtype];
     bool record = TT_RECORDING;
     if (!plain(a) || !loop || !(record ? a->numel > 0 : small(a))) return apply(op, 1, &a);
-    if (record && small(a) && tt_leaves(op, a->dtype, 1)) record = false;
+    if (record && small(a) && tt_leaves(op, a->dtype, 1, a->numel)) record = false;
     tt_array *out = like(a, tt_result_dtype(op, a->dtype));
     if (!out) return NULL;
     if (record && !tt_record_alike(op, a->dtype, out, 1, &a)) {
@@ -271,7 +268,7 @@ tt_array *tt_binary(int op, tt_array *a, tt_array *b) {
     if (!plain(a) || !alike(a, b) || !loop || tt_is_integral(a->dtype) ||
         !(record ? a->numel > 0 : small(a) && !tt_lazy_of(b->storage)))
         return apply(op, 2, (tt_array *[]){a, b});
-    if (record && small(a) && !tt_lazy_of(b->storage) && tt_leaves(op, a->dtype, 2)) record = false;
+    if (record && small(a) && !tt_lazy_of(b->storage) && tt_leaves(op, a->dtype, 2, a->numel)) record = false;
     tt_array *out = like(a, tt_result_dtype(op, a->dtype));
     if (!out) return NULL;
     if (record && !tt_record_alike(op, a->dtype, out, 2, (tt_array *[]){a, b})) {
@@ -319,7 +316,7 @@ static bool update(int op, tt_array *out, tt_array *b) {
         return false;
     if (!tt_may_write(tt_ops[op].name, out)) return false; /* said once more by the general path */
     if (record && !(small(out) && !tt_jobs_of(out->storage) && (!b || number || !tt_lazy_of(b->storage)) &&
-                    tt_leaves(op, out->dtype, 1 + (b != NULL))))
+                    tt_leaves(op, out->dtype, 1 + (b != NULL), out->numel)))
         return tt_record_alike(op, out->dtype, out, 1 + (b != NULL), (tt_array *[]){out, b});
     if (number) run_with_number(loop, out, out, b, false);
     else loop((char *[]){out->data, out->data, b ? b->data : NULL}, out->numel);
@@ -370,7 +367,7 @@ tt_array *tt_binary_scalar(int op, tt_array *a, int kind, double f, int64_t i, i
     bool record = TT_RECORDING;
     tt_array *out = NULL;
     if (plain(a) && takes_numbers(a) && loop && (record ? a->numel > 0 : small(a))) {
-        if (record && small(a) && tt_leaves(op, a->dtype, 2)) record = false;
+        if (record && small(a) && tt_leaves(op, a->dtype, 2, a->numel)) record = false;
         if (!(out = like(a, tt_result_dtype(op, a->dtype)))) return NULL;
         if (!record) run_with_number(loop, out, a, b, reflected);
         if (!record || tt_record_alike(op, a->dtype, out, 2, in)) {

@@ -461,6 +461,7 @@ def test_stats_are_documented():
         "compiled": 0,
         "jobs": 0,
         "replayed": 0,
+        "left": 0,
     }
     assert y.shape == (3, 7, 5) and all(f"``{name}``" in fuse.stats.__doc__ for name in after)
 

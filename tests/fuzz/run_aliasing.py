@@ -50,11 +50,11 @@ class Runner:
             at(number)
             wanted[number] = eager(one, self.device)
             if self.tier != "compiler":
-                with tinytorch.config(fuse_hot=-1):
+                with tinytorch.config(fuse_hot=-1, fuse_worth=0):
                     yield from self._compared(number, one, wanted[number], "interpreter")
         if self.tier == "interpreter":
             return
-        with tinytorch.config(fuse_hot=0):
+        with tinytorch.config(fuse_hot=0, fuse_worth=0):
             for number, one in enumerate(programs):
                 at(number)
                 yield from self._compared(number, one, wanted[number], "while kernels are compiled")

@@ -10,7 +10,7 @@ from ..config import setting
 from .pure import Pure
 from .worker import worker
 
-_STATS = ("recorded", "programs", "hits", "misses", "interpreted", "compiled", "jobs", "replayed")
+_STATS = ("recorded", "programs", "hits", "misses", "interpreted", "compiled", "jobs", "replayed", "left")
 
 
 class Fused(FusedBase):
@@ -73,6 +73,7 @@ def stats() -> dict[str, int]:
     ``compiled``     and in compiled code
     ``jobs``         asynchronous jobs: gradients of weights and steps of optimizers done by a thread of the pool
     ``replayed``     calls of pure functions that were replayed
+    ``left``         operators left to eager mode, as there was too little to fuse
     """
     out = ffi.new("int64_t[]", len(_STATS))
     lib.tt_fuse_stats(out)
@@ -92,4 +93,5 @@ def _everywhere(value: int) -> None:
 
 
 setting("fuse_hot", 3, lambda runs: lib.tt_fuse_set(lib.TT_FUSE_HOT_RUNS, runs) and None)
+setting("fuse_worth", 32768, lambda nbytes: lib.tt_fuse_set(lib.TT_FUSE_WORTH, nbytes) and None)
 setting("fuse", 0, _everywhere)

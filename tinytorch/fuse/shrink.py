@@ -110,7 +110,7 @@ def _find(fn, args, kwargs, trial: _Trial) -> tuple[str, list[Case]]:
 
     def attempt(tier: str, runs: list[tuple]) -> tuple[bool, str]:
         """Does the call fail, and with what complaint? ``runs`` takes the data of its programs."""
-        with config(fuse_hot=_TIERS[tier]):
+        with config(fuse_hot=_TIERS[tier], fuse_worth=0):
             try:
                 if tier == "compiled":
                     call(fused)
@@ -138,7 +138,7 @@ def _find(fn, args, kwargs, trial: _Trial) -> tuple[str, list[Case]]:
 def _traces(call, trial: _Trial) -> list[tuple]:
     """The data of the programs of a call, run by the interpreter."""
     runs: list[tuple] = []
-    with config(fuse_hot=_TIERS["interpreted"]):
+    with config(fuse_hot=_TIERS["interpreted"], fuse_worth=0):
         crashed, why = trial.guarded(lambda: (bool(call()) and False, ""))
         if crashed:
             raise RuntimeError(f"minify: {why} while it is interpreted, and so does not tell what it recorded")
@@ -250,7 +250,7 @@ def _in_child(judge: Callable[[], tuple[bool, str]]) -> tuple[bool, str]:
 
 
 def _fused(run, case: Case, tier: str) -> tuple:
-    with config(fuse_hot=_TIERS[tier]):
+    with config(fuse_hot=_TIERS[tier], fuse_worth=0):
         got = fuse(run)(*inputs_of(case))
         if tier == "compiled":
             wait(_PATIENCE)
