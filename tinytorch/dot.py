@@ -1,7 +1,5 @@
 """Pictures of graphs: DOT text, which graphviz's program ``dot`` turns into SVG where it is installed."""
 
-from __future__ import annotations
-
 import pathlib
 import shutil
 import subprocess

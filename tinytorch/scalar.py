@@ -1,8 +1,6 @@
 """The lists of kernels/scalar as Python sees them: elementwise operators (ops.h), reducers and reductions
 (reducers.h)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import count, takewhile
 from typing import NamedTuple

@@ -4,6 +4,9 @@ answer as PyTorch does; test_found.py makes them."""
 #: Calls that raised another class than PyTorch's, of each kind: sizes and numbers that are no ints, dtypes that have no
 #: kernel, lists of the wrong length, arguments that come before others.
 RAISES = """
+    torch.set_autocast_dtype("cpu", "float16")
+    torch.set_autocast_cpu_dtype(3)
+    torch.histogramdd(T(7, 1), np.int8(-1))
     F.ctc_loss(T(3, 1, 4), T(1, 2).long(), torch.tensor([3]), (2,))
     torch.broadcast_to(T(), -1)
     F.scaled_dot_product_attention(T(2, 3, 4), T(2, 5, 4), T(2, 5, 2), T(7))

@@ -19,6 +19,7 @@ from ..cuda.devices import is_available
 from ..backends.cpu import lib
 from ..backends.native import modes
 from ..dtypes import bfloat16, dtype, float16, float32, float64
+from ..dtypes import dtype as _dtype
 from ..ops.class_loss import cross_entropy_of_halves
 from ..ops.convert import cast
 from ..ops.declare import OPS
@@ -262,6 +263,8 @@ def set_autocast_dtype(device_type: str, dtype: dtype) -> None:
     """The dtype of contexts that name none, and of the one that this thread is in. Follows
     ``torch.set_autocast_dtype``."""
     check_device(device_type)
+    if not isinstance(dtype, _dtype):
+        raise TypeError(f"set_autocast_dtype(): argument 'dtype' must be tinytorch.dtype, not {type(dtype).__name__}")
     _defaults[device_type] = dtype
     state = current().autocast
     if state is not None and device_type in state.dtypes:

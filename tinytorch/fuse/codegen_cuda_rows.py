@@ -7,8 +7,6 @@ accumulators and stores. It computes a few elements at a time as for usual argum
 from ones: that takes less than to branch.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Programs and kernels as Python objects, for people: what explain shows, and the lines of TINYTORCH_DEBUG."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

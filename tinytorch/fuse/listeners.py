@@ -4,8 +4,6 @@
 to be compiled are taken, for its source: Note [Lines in generated code].
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pathlib

@@ -7,8 +7,6 @@ loops, values wait in blocks that stay in L1. A function that compilers do not v
 would slow down all others in its loop.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """A trace as Python objects: Note [The encoding of a trace] in kernels/fuse/fuse.h."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import NamedTuple

@@ -4,8 +4,6 @@ It asks the C side for a kernel that has run often enough, and either brings bac
 that the kernel stays interpreted. No error leaves it: the compiled tier can only make a program faster.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import functools

@@ -7,13 +7,11 @@ dimension), and those of the left or right alone. Terms are taken from left to r
 
 from __future__ import annotations
 
-import string
-
 from ..tensor import Tensor
 from .declare import function
 from .matmul import _matmul
 
-_LETTERS = string.ascii_uppercase + string.ascii_lowercase
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 def _sublists(args):

@@ -2,8 +2,6 @@
 mask, the softmax with its statistics and the product with the values; backward, the formulas of
 tinytorch/ops/attention.py."""
 
-from __future__ import annotations
-
 import functools
 import math
 from typing import NamedTuple

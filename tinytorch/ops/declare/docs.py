@@ -53,6 +53,7 @@ _REFUSED = {"NUM": "a bool", "INT": "of a floating dtype", "REAL": "of an intege
 _SECTION = re.compile(r"\n    (Args|Returns|Raises|Example):(?=\n)")
 _ENTRY = re.compile(r"\n        (\w+): ")
 _LIKE = re.compile(r"\s+Otherwise\s+like\s+``(\w+)``\.")
+_LINES = {name: f"        {name}: {text}\n" for name, text in {**PARAMETERS, "self": PARAMETERS["input"]}.items()}
 
 
 def documented(fn, op, name: str) -> str | None:
@@ -73,21 +74,21 @@ def documented(fn, op, name: str) -> str | None:
         sections["Example"] = "        >>> {}\n        {}\n".format(*example)
     if not sections:
         return text
+    written = head.rstrip()
     if "Follows" not in head:
-        head = f"{head.rstrip()} Follows ``torch.{name}``.\n"
-    written = [
-        f"    {title}:\n{sections[title].strip(chr(10)).rstrip()}\n"
-        for title in ("Args", "Returns", "Raises", "Example")
-        if title in sections
-    ]
-    return head.rstrip() + "\n\n" + "\n".join(written) + "    "
+        written += f" Follows ``torch.{name}``."
+    for title in ("Args", "Returns", "Raises", "Example"):
+        if title in sections:
+            written += f"\n\n    {title}:\n{sections[title].strip(chr(10)).rstrip()}"
+    return written + "\n    "
 
 
 def _sections(fn) -> tuple[str, dict[str, str]]:
     """What stands before the sections of a docstring, and these, with those of a function that it is like."""
-    head, *parts = _SECTION.split(fn.__doc__.rstrip())
+    text = fn.__doc__.rstrip()
+    head, *parts = _SECTION.split(text) if ":\n" in text else (text,)
     sections = dict(zip(parts[::2], parts[1::2]))
-    like = _LIKE.search(head)
+    like = "Otherwise" in head and _LIKE.search(head)  # most are like none, and a search took 13,000 instructions
     if like:
         head = head[: like.start()] + head[like.end() :]
         _, others = _sections(inspect.unwrap(fn).__globals__[like[1]])
@@ -100,8 +101,8 @@ def _sections(fn) -> tuple[str, dict[str, str]]:
 def _args(fn, own: str) -> str:
     """The lines of "Args:"; none where a parameter has no description."""
     code = getattr(fn, "__wrapped__", fn).__code__
-    entries = _ENTRY.split(own)
-    told = dict(zip(entries[1::2], entries[2::2]))
+    entries = _ENTRY.split(own) if own else ()
+    told = {name: f"        {name}: {text.rstrip()}\n" for name, text in zip(entries[1::2], entries[2::2])}
     count = code.co_argcount + code.co_kwonlyargcount
     params = [*code.co_varnames[: code.co_argcount]]
     if code.co_flags & 4 and code.co_varnames[count] != "rest":  # which goes on with the parameter before it
@@ -109,10 +110,10 @@ def _args(fn, own: str) -> str:
     params += code.co_varnames[code.co_argcount : count]
     lines = []
     for name in params:
-        line = told.get(name) or PARAMETERS.get("input" if name == "self" else name)
+        line = told.get(name) or _LINES.get(name)
         if line is None:
             return own
-        lines.append(f"        {name}: {line.rstrip()}\n")
+        lines.append(line)
     return "".join(lines)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from types import CodeType, FunctionType
 
 from ...generated_code import code_of
 from .refusals import refuse
@@ -39,7 +40,7 @@ UNJUDGED = frozenset(
 
 def is_outermost(fn) -> bool:
     """Is ``fn`` as it should be called? So are generated functions, those made here, and classes."""
-    return not inspect.isfunction(fn) or hasattr(fn, "__wrapped__") or hasattr(fn, "op")
+    return not inspect.isfunction(fn) or "__wrapped__" in vars(fn) or "op" in vars(fn)
 
 
 def outermost(fn, result: str = "fn({passed})", more: tuple[str, ...] = (), names: bool = True, **things):
@@ -56,45 +57,47 @@ def outermost(fn, result: str = "fn({passed})", more: tuple[str, ...] = (), name
     positional, only = code.co_varnames[:count], code.co_varnames[count:end]
     rest = code.co_varnames[end : end + (code.co_flags & inspect.CO_VARARGS > 0)]
     named = code.co_varnames[end + len(rest) :][: code.co_flags & inspect.CO_VARKEYWORDS > 0]
-    defaults, required = fn.__defaults__ or (), count - len(fn.__defaults__ or ())
-    renamed = (
-        [] if not names or rest or named or "axis" in only else [n for n in _NUMPY_NAMES if n in positional + only]
-    )
-    at = positional.index("dim") if "dim" in positional else count
-    if at < required - 1:
-        renamed = []
+    defaults, kept = fn.__defaults__ or (), fn.__kwdefaults__ or {}
+    required, at = count - len(defaults), positional.index("dim") if "dim" in positional else count
+    renamed = ()
+    if names and at >= required - 1 and not (rest or named or "axis" in only):
+        renamed = tuple([n for n in _NUMPY_NAMES if n in positional or n in only])
     if (fn.__name__ in UNJUDGED or "refuse" in code.co_names) and not renamed and not more:
         return fn
-    needed = ""
     if renamed and at < required:  # the error for a dim that is missing is Python's
-        defaults, needed = (_LEFT_OUT, *defaults), _NEEDED.format(before=", ".join(positional[:at]))
-    first = len(positional) - len(defaults)
-    others = [_NUMPY_NAMES[n] for n in renamed]
-    after = [f"*{rest[0]}" if rest else "*"] if rest or only or more or others else []
-    given = [f"{n}=None" if k >= first else n for k, n in enumerate(positional)]
-    source = _SOURCE.format(
-        params=", ".join([*given, *after, *[f"{n}=None" for n in (*only, *more, *others)], *[f"**{n}" for n in named]]),
-        renamed="".join(_RENAMED.format(name=n, other=_NUMPY_NAMES[n]) for n in renamed) + needed,
-        result=result.format(
-            passed=", ".join(
-                [*positional, *[f"*{n}" for n in rest], *[f"{n}={n}" for n in only], *[f"**{n}" for n in named]]
-            )
-        ),
-    )
-    kept = fn.__kwdefaults__ or {}
-    ungiven = dict(zip(positional[first:], defaults)) | kept
-    things |= {"fn": fn, "LEFT_OUT": _LEFT_OUT, "either": _either, "UNGIVEN": ungiven, "NAME": fn.__name__}
-    things["refuse"] = refuse
-    exec(code_of(source, f"<eager public: {', '.join((*positional, *only, *more))}>"), things)
-    call = functools.wraps(fn)(things["call"])
-    call.__code__ = call.__code__.replace(co_name=fn.__name__)
-    call.__defaults__ = defaults
-    call.__kwdefaults__ = (
-        {n: kept[n] for n in only if n in kept} | dict.fromkeys(more) | dict.fromkeys(others, _LEFT_OUT)
-    )
+        defaults = (_LEFT_OUT, *defaults)
+    first = count - len(defaults)
+    code = _code(positional, first, rest, only, named, more, renamed, first < required, result)
+    things |= {"fn": fn, "NAME": fn.__name__, "refuse": refuse}
+    if renamed:
+        ungiven = dict(zip(positional[first:], defaults)) | kept
+        things |= {"LEFT_OUT": _LEFT_OUT, "either": _either, "UNGIVEN": ungiven}
+    call = FunctionType(code.replace(co_name=fn.__name__), things, None, defaults)
+    functools.update_wrapper(call, fn)
+    call.__kwdefaults__ = kept | dict.fromkeys(more) | {_NUMPY_NAMES[n]: _LEFT_OUT for n in renamed}
     if renamed or more:
         call.__signature__ = _shown(fn, more, renamed)
     return call
+
+
+@functools.cache
+def _code(positional, first, rest, only, named, more, renamed, needed, result) -> CodeType:
+    """The code of the outermost function of those with such parameters, of which those from ``first`` on have defaults;
+    ``needed``: does the last without one get it only here?"""
+    added = (*only, *more, *[_NUMPY_NAMES[n] for n in renamed])
+    star, stars = "".join([f"*{n}" for n in rest]) or "*" * bool(added), [f"**{n}" for n in named]
+    params = [*positional[:first], *[f"{n}=None" for n in positional[first:]], *[star] * bool(star)]
+    params += [f"{n}=None" for n in added] + stars
+    passed = [*positional, *[f"*{n}" for n in rest], *[f"{n}={n}" for n in only], *stars]
+    lines = [_RENAMED.format(name=n, other=_NUMPY_NAMES[n]) for n in renamed]
+    if needed:
+        lines.append(_NEEDED.format(before=", ".join(positional[:first])))
+    source = _SOURCE.format(
+        params=", ".join(params), renamed="".join(lines), result=result.format(passed=", ".join(passed))
+    )
+    made = {}
+    exec(code_of(source, f"<eager public: {', '.join((*positional, *only, *more))}>"), made)
+    return made["call"].__code__
 
 
 def _shown(fn, more, renamed) -> inspect.Signature:
