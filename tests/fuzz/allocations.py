@@ -34,7 +34,7 @@ def run(step, every=1, times=1, timeout=900) -> dict:
     how many then fail one after the other; 0: all."""
     command = [sys.executable, HERE, "allocations", step, "--child", "--every", str(every)]
     command += ["--times", str(times)]
-    environment = {**os.environ, "LD_PRELOAD": preload(), "TINYTORCH_FUSE": "0"}
+    environment = {**os.environ, "LD_PRELOAD": preload(), "TINYTORCH_FUSE": "0", "TINYTORCH_FUSE_WORTH": "0"}
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=environment)
     lines = done.stdout.splitlines()
     if done.returncode:

@@ -32,7 +32,7 @@ ARRIVING = Arriving()
 def run(step, every=1, timeout=900) -> dict:
     """What came of a step in a process of its own. ``every``: one of so many bytecodes is struck."""
     command = [sys.executable, HERE, "interrupts", step, "--child", "--every", str(every)]
-    environment = {**os.environ, "TINYTORCH_FUSE": "0"}
+    environment = {**os.environ, "TINYTORCH_FUSE": "0", "TINYTORCH_FUSE_WORTH": "0"}  # each step the same bytecodes
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=environment)
     lines = done.stdout.splitlines()
     if done.returncode:
@@ -90,7 +90,7 @@ def child(name, every):
         try:
             with Striker(at) as striker:
                 step()
-            while not striker.fired:
+            while striker.place and not striker.fired:
                 pass
         except KeyboardInterrupt:
             seen = True
@@ -106,6 +106,9 @@ def child(name, every):
     for at in range(1, counting.count + 1, every):
         seen, place = struck(at)
         strikes += 1
+        if not place:
+            told.append(f"{at}: not reached")
+            break
         if not seen:
             told.append(f"{at} ({place}): swallowed")
         if modes() != clean:
