@@ -194,7 +194,8 @@ T.chunk(a, I(2), I(1))[1]; T.chunk(a, I(2), 2)[0]; T.nn.functional.interpolate(a
 T.nn.functional.one_hot(T.arange(3), I(4)); T.var(a, I(1), correction=I(0)); a.as_strided((I(2),), (I(1),), I(0))
 T.rot90(a, I(1), (I(0), I(1))); T.repeat_interleave(a, I(2), I(1)); T.tril_indices(I(3), I(3), I(0))
 a[I(0) : I(2), I(0)]
-T.tensor(T.UntypedStorage(I(4)).nbytes()); T.eye(I(2), I(3)); T.matrix_power(a[:, :, :3], I(2))
+T.tensor(T.UntypedStorage(I(4)).nbytes())
+T.tensor(T.FloatStorage(I(4)).size()); T.eye(I(2), I(3)); T.matrix_power(a[:, :, :3], I(2))
 T.movedim(a, I(0), I(1))
 a.to_sparse().permute(I(1), I(0), I(2)).to_dense(); T.combinations(T.arange(4), I(2))
 T.bincount(T.arange(3), None, I(5))

@@ -159,6 +159,11 @@ class _Storage:
         return f"{values}[tinytorch.storage.{type(self).__name__}({of}device={self.device}) of size {len(self)}]"
 
 
+def _is_size(given) -> bool:
+    """Is it an integer, one of NumPy too, and not a sequence?"""
+    return hasattr(given, "__index__") and not getattr(given, "ndim", 0)
+
+
 class UntypedStorage(_Storage):
     """Memory, byte by byte: ``UntypedStorage(n)`` has n bytes of no defined value, ``UntypedStorage([1, 2])`` these.
     What a tensor shows is its ``untyped_storage()``; writes here are not noticed by backward. Follows
@@ -170,7 +175,7 @@ class UntypedStorage(_Storage):
         if len(args) > 1:
             raise RuntimeError(f"UntypedStorage() takes a size or a sequence of bytes, got {len(args)} arguments")
         given = args[0] if args else 0
-        if hasattr(given, "__index__"):
+        if _is_size(given):
             whole = owned.tt_empty(uint8.code, 1, (given,))
         elif isinstance(given, str) or any(not isinstance(b, int) for b in given):
             raise RuntimeError("UntypedStorage(): tried to construct a storage of items that are not all int")
@@ -344,7 +349,7 @@ class TypedStorage(_Storage):
         if not isinstance(self.dtype, _dtype):
             raise RuntimeError(f"expected tinytorch.dtype, but got {type(dtype).__name__}")
         values = args[0] if args else 0
-        if isinstance(values, int):
+        if _is_size(values):
             self._untyped_storage = UntypedStorage(values * self.dtype.itemsize, device=device)
         else:
             self._untyped_storage = UntypedStorage(len(values) * self.dtype.itemsize, device=device)

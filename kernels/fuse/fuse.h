@@ -37,7 +37,7 @@ void tt_fuse_where(int node, int64_t trace);  /* this thread has just recorded i
 enum { TT_NODE_OP, TT_NODE_COPY, TT_NODE_REDUCE, TT_NODE_RANDOM };
 
 /* Note [Too little to fuse]
- * Recording an operator and running its kernel take some 1,400 instructions, eager mode some 500 on 400 elements. So
+ * A step of 13 operators takes 96,000 instructions recorded and interpreted, 88,000 in eager mode, on 64 numbers. So
  * where fusion spares less than TT_FUSE_WORTH bytes of memory traffic for each kernel, because every operator became a
  * kernel of its own or the tensors are small, eager mode computes the same sooner. A thread counts how often in a row
  * it has recorded an operator of a dtype and size (its place in `little`) in vain. From TT_SEEN times on it leaves such
