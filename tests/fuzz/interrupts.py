@@ -48,6 +48,7 @@ class Striker:
 
     def __enter__(self):
         signal.signal(signal.SIGALRM, self.handler)
+        sys._getframe().f_trace_opcodes = True  # Python 3.12 traces bytecodes if a frame wanted it before settrace()
         sys.settrace(self.tracer)
         return self
 
