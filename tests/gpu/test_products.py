@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tinytorch as tt
+from gpu import products
 from gpu.memory import ctrl_c_in_memory
 from tinytorch.backends.cpu import ffi, lib
 from tinytorch.backends.cuda import binding, cublas, flags, libraries, runtime
@@ -111,6 +112,60 @@ def test_one_call_for_a_linear_layer(emulated):
     emulated.launches.clear()
     tt.nn.functional.linear(x, w, b)
     assert emulated.launches == ["gemm"]
+
+
+@pytest.fixture
+def asked(emulated, monkeypatch):
+    """m, n and k of each product, and whether all of its rows begin at multiples of 16 bytes."""
+    plain, found = products.multiply, []
+
+    def multiply(p, *operands):
+        aligned = all((p.align >> shift & 15) >= 4 for shift in (0, 4, 8)) and not (p.lda | p.ldb | p.n) % 8
+        found.append((p.m, p.n, p.k, aligned))
+        plain(p, *operands)
+
+    monkeypatch.setattr(products, "multiply", multiply)
+    return found
+
+
+@pytest.mark.parametrize("dtype, tolerance", DTYPES[2:4])
+def test_rows_of_half_types_are_padded(asked, dtype, tolerance):
+    """What becomes of the ends shows in no result; memory that was in use before holds NaNs there."""
+    tt.full((3_000_000,), float("nan"), dtype=getattr(tt, dtype), device="cuda")
+    (a, x), (w, y), (g, u) = [pair(shape, dtype) for shape in ((1100, 1000), (1003, 1000), (1100, 1003))]
+    x.requires_grad_()
+    y.requires_grad_()
+    out = tt.nn.functional.linear(x, y)
+    check(out.detach(), a @ w.T, 20 * tolerance)
+    out.backward(u)
+    check(x.grad, g @ w, 20 * tolerance)
+    check(y.grad, g.T @ a, 20 * tolerance)
+    assert asked == [(1100, 1008, 1000, True), (1100, 1000, 1008, True), (1008, 1000, 1100, True)]
+
+
+@pytest.mark.parametrize("left, right", [(0, 0), (0, 1), (1, 0), (1, 1)])
+@pytest.mark.parametrize("sizes", [(1101, 1102, 1103), (1104, 1112, 1120)])
+def test_padded_rows_in_each_layout(asked, sizes, left, right):
+    """The second sizes are multiples of 8, but the matrices lie one element further on."""
+    m, n, k = sizes
+    (a, x), (b, y) = [
+        pair((r, c + 1), "bfloat16") for r, c in ((m, k)[:: -1 if left else 1], (k, n)[:: -1 if right else 1])
+    ]
+    x, y, a, b = x[:, 1:], y[:, 1:], a[:, 1:], b[:, 1:]
+    check((x.mT if left else x) @ (y.mT if right else y), (a.T if left else a) @ (b.T if right else b), 0.4)
+    up = [-(-size // 8) * 8 for size in sizes]
+    assert asked == [(up[0] if left else m, up[1], k if left and not right else up[2], True)]
+
+
+@pytest.mark.parametrize("shape", [(1100, 1000, 1003), (1100, 100, 1003)])
+def test_rows_are_left_where_copies_do_not_pay(asked, shape):
+    """Of wide numbers, of short sums, and where something is added."""
+    m, k, n = shape
+    dtype = tt.float32 if k == 1000 else tt.float16
+    x, y, z = [tt.ones(*sizes, dtype=dtype, device="cuda") for sizes in ((m, k), (k, n), (m, n))]
+    x @ y
+    tt.addmm(z.half(), x.half(), y.half())
+    assert [found[:3] for found in asked] == [(m, n, k)] * 2 and not any(found[3] for found in asked)
 
 
 # The binding, over a library of the same interface that works on the CPU's memory.

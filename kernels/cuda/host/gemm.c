@@ -126,5 +126,9 @@ bool tt_cuda_product(tt_product *p, tt_array *out, const tt_array *a, const tt_a
                  .step_b = single_step(p, &p->b),
                  .dtype = p->dtype,
                  .trans = p->a.trans | p->b.trans << 1};
+    if (p->beta == 0 && p->alpha == 1) {
+        int status = tt_cuda_multiply_padded(&g, a, p->a.data, b, p->b.data, out);
+        if (status) return status > 0;
+    }
     return multiply(&g, p->a.data, p->b.data, out, p->beta != 0 ? bias : NULL, p->alpha, p->beta);
 }
