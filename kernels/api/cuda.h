@@ -33,6 +33,7 @@ typedef struct tt_gemm {
     int32_t dtype, trans; /* trans: 1 for a, 2 for b */
     int32_t bias; /* n numbers are added to each row */
     int32_t align; /* binary logarithms of the alignment of a, b, c, bias in bytes, 4 bits each */
+    int64_t layer; /* of a recurrent layer: float32's operands may be rounded where cuDNN's may */
 } tt_gemm;
 
 /* A Fourier transform of each row, without a scale: all that the choice of a plan depends on, without gaps between the

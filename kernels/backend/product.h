@@ -21,6 +21,7 @@ typedef struct {
     int dtype;                              /* computed in */
     double alpha, beta;
     bool may_fold;                          /* rows of a stack may be taken as those of one matrix */
+    bool layer;        /* of a recurrent layer: tt_layer_matmul */
     bool asynchronous; /* may be handed over as a job: Note [Asynchronous jobs] in core/jobs.h */
 } tt_product;
 

@@ -71,10 +71,15 @@ static int64_t versions(const tt_array *a, const tt_array *b) {
     return inference | (int64_t)(va << 4 | vb << 34);
 }
 
-/* All products: alpha a @ b + beta bias, into a fresh array. `asynchronous`: it may be a job, because its result is
- * rarely read at once. */
+/* How a product is computed. */
+enum {
+    JOB = 1, /* it may be a job, because its result is rarely read at once */
+    LAYER = 2,
+};
+
+/* All products: alpha a @ b + beta bias, into a fresh array. */
 static tt_array *multiply(tt_array *a, bool ta, tt_array *b, bool tb, tt_array *bias, double beta, double alpha,
-                          bool asynchronous) {
+                          int how) {
     tt_product p;
     int64_t shape[TT_MAX_NDIM];
     tt_array *out;
@@ -100,7 +105,8 @@ static tt_array *multiply(tt_array *a, bool ta, tt_array *b, bool tb, tt_array *
     if (a->ndim > 1) shape[nd++] = p.m;
     if (b->ndim > 1) shape[nd++] = p.n;
     if (!(out = tt_empty(a->dtype, nd, shape))) return NULL;
-    p.asynchronous = asynchronous && tt_may_submit_jobs();
+    p.layer = how & LAYER;
+    p.asynchronous = how & JOB && tt_may_submit_jobs();
     bool done = TT_WORK("matmul", product, &p, out, a, b, bias);
     tt_product_done(&p);
     if (done) {
@@ -113,7 +119,12 @@ static tt_array *multiply(tt_array *a, bool ta, tt_array *b, bool tb, tt_array *
 
 tt_array *tt_matmul(tt_array *a, tt_array *b, int transpose_a, int transpose_b) {
     TT_ON_DEVICE(NULL, "matmul", 2, ((tt_array *[]){a, b}));
-    return multiply(a, transpose_a, b, transpose_b, NULL, 0, 1, false);
+    return multiply(a, transpose_a, b, transpose_b, NULL, 0, 1, 0);
+}
+
+tt_array *tt_layer_matmul(tt_array *a, tt_array *b, int transpose_a, int transpose_b) {
+    TT_ON_DEVICE(NULL, "matmul", 2, ((tt_array *[]){a, b}));
+    return multiply(a, transpose_a, b, transpose_b, NULL, 0, 1, LAYER);
 }
 
 tt_array *tt_addmm(tt_array *input, tt_array *a, tt_array *b, double beta, double alpha) {
@@ -135,10 +146,10 @@ tt_array *tt_addmm(tt_array *input, tt_array *a, tt_array *b, double beta, doubl
                            tt_shape_text(have, input->ndim, input->shape), (long long)a->shape[0],
                            (long long)b->shape[1]);
     }
-    return multiply(a, false, b, false, input, beta, alpha, false);
+    return multiply(a, false, b, false, input, beta, alpha, 0);
 }
 
-tt_array *tt_linear(tt_array *x, tt_array *w, tt_array *bias) {
+static tt_array *linear(tt_array *x, tt_array *w, tt_array *bias, int how) {
     char have[TT_SHAPE_TEXT];
     TT_ON_DEVICE(NULL, "linear", 3, ((tt_array *[]){x, w, bias}));
     if (w->ndim != 2)
@@ -149,8 +160,11 @@ tt_array *tt_linear(tt_array *x, tt_array *w, tt_array *bias) {
                        "bias of shape %s does not match weight's %lld rows: The expanded size "
                        "of the tensor must match the existing size",
                        tt_shape_text(have, bias->ndim, bias->shape), (long long)w->shape[0]);
-    return multiply(x, false, w, true, bias, 1, 1, false);
+    return multiply(x, false, w, true, bias, 1, 1, how);
 }
+
+tt_array *tt_linear(tt_array *x, tt_array *w, tt_array *bias) { return linear(x, w, bias, 0); }
+tt_array *tt_layer_linear(tt_array *x, tt_array *w, tt_array *bias) { return linear(x, w, bias, LAYER); }
 
 /* All dimensions but the last as one; a copy where the strides do not allow it. */
 static tt_array *as_rows(tt_array *a) {
@@ -167,13 +181,16 @@ static tt_array *as_rows(tt_array *a) {
     return tt_reshape_view(a, 2, shape);
 }
 
-tt_array *tt_linear_weight(tt_array *g, tt_array *x) {
+static tt_array *weight_gradient(tt_array *g, tt_array *x, int how) {
     TT_ON_DEVICE(NULL, "linear", 2, ((tt_array *[]){g, x}));
     if (!tt_ready(g) || !tt_ready(x)) return tt_decline();
-    if (g->ndim == 2 && x->ndim == 2) return multiply(g, true, x, false, NULL, 0, 1, true);
+    if (g->ndim == 2 && x->ndim == 2) return multiply(g, true, x, false, NULL, 0, 1, how);
     tt_array *rows_g = as_rows(g), *rows_x = as_rows(x);
-    tt_array *out = rows_g && rows_x ? multiply(rows_g, true, rows_x, false, NULL, 0, 1, true) : NULL;
+    tt_array *out = rows_g && rows_x ? multiply(rows_g, true, rows_x, false, NULL, 0, 1, how) : NULL;
     if (rows_g) tt_free(rows_g);
     if (rows_x) tt_free(rows_x);
     return out;
 }
+
+tt_array *tt_linear_weight(tt_array *g, tt_array *x) { return weight_gradient(g, x, JOB); }
+tt_array *tt_layer_weight(tt_array *g, tt_array *x) { return weight_gradient(g, x, JOB | LAYER); }

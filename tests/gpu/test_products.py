@@ -11,6 +11,7 @@ import pytest
 import tinytorch as tt
 from gpu import products
 from gpu.memory import ctrl_c_in_memory
+from tinytorch.backends import cudnn as settings
 from tinytorch.backends.cpu import ffi, lib
 from tinytorch.backends.cuda import binding, cublas, flags, libraries, runtime
 
@@ -168,6 +169,23 @@ def test_rows_are_left_where_copies_do_not_pay(asked, shape):
     assert [found[:3] for found in asked] == [(m, n, k)] * 2 and not any(found[3] for found in asked)
 
 
+@pytest.mark.parametrize("kind, layers", [("LSTM", 2), ("GRU", 1), ("RNN", 1)])
+def test_products_of_recurrent_layers(emulated, monkeypatch, kind, layers):
+    """All of them may be rounded where cuDNN's may: forward and backward, packed sequences too."""
+    plain, found = products.multiply, []
+    monkeypatch.setattr(products, "multiply", lambda p, *operands: found.append(p.layer) or plain(p, *operands))
+    network = getattr(tt.nn, kind)(4, 5, layers).to("cuda")
+    for x in (
+        tt.ones(3, 2, 4, device="cuda", requires_grad=True),
+        tt.nn.utils.rnn.pack_sequence([tt.ones(n, 4, device="cuda") for n in (3, 2)]),
+    ):
+        out = network(x)[0]
+        (out.data if isinstance(out, tt.nn.utils.rnn.PackedSequence) else out).sum().backward()
+    assert len(found) > 15 * layers and all(found)
+    tt.ones(2, 2, device="cuda") @ tt.ones(2, 2, device="cuda")
+    assert not found[-1]
+
+
 # The binding, over a library of the same interface that works on the CPU's memory.
 
 
@@ -202,7 +220,7 @@ def fake(gpu, fake_path, monkeypatch):
     return lib
 
 
-def multiply(a, b, *, trans=0, bias=None, alpha=1.0, beta=0.0, c=None):
+def multiply(a, b, *, trans=0, bias=None, alpha=1.0, beta=0.0, c=None, layer=0):
     """Operands as they lie: a (count, m, k), or (count, k, m) with bit 0 of trans; b likewise with bit 1."""
     count = max(a.shape[0], b.shape[0])
     m, k = (a.shape[2], a.shape[1]) if trans & 1 else a.shape[1:]
@@ -223,6 +241,7 @@ def multiply(a, b, *, trans=0, bias=None, alpha=1.0, beta=0.0, c=None):
             "step_b": b[0].size if b.shape[0] > 1 else 0,
             "dtype": 9 if kind == "double" else 8,
             "align": 4 | 3 << 4 | 2 << 8,
+            "layer": layer,
         },
     )
     out = np.full((count, m, n), np.nan, a.dtype)
@@ -329,6 +348,11 @@ def test_flags(fake, monkeypatch):
     monkeypatch.setattr(flags.matmul, "allow_tf32", True)
     multiply(a, b)
     assert fake.fake_compute == 77 and fake.fake_heuristics == 2
+    monkeypatch.setattr(flags.matmul, "allow_tf32", False)
+    for rounds in (True, False):
+        monkeypatch.setattr(settings, "allow_tf32", rounds)
+        multiply(a, b, layer=1)
+        assert fake.fake_compute == (77 if rounds else 68)
     with pytest.raises(TypeError, match="allow_tf32 must be a bool"):
         flags.matmul.allow_tf32 = "yes"
     with pytest.raises(AttributeError):
@@ -423,8 +447,8 @@ def test_flags_that_another_thread_changes_meanwhile(again, fake, monkeypatch, a
     """What was chosen before is not kept, however late they change."""
     choices, looks = cublas._choices, []
 
-    def changed(dtype):
-        found = choices(dtype)
+    def changed(*asked):
+        found = choices(*asked)
         looks.append(found)
         if len(looks) == at:
             flags.matmul.allow_tf32 = True

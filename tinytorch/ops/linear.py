@@ -6,7 +6,6 @@ from ..backends.cpu import lib
 from ..tensor import Tensor, attempted
 from .declare import c_op, computed, refuse
 
-_product, _linear_weight = attempted.tt_matmul, attempted.tt_linear_weight
 _column_sums = attempted.tt_column_sums
 
 
@@ -26,23 +25,30 @@ def _linear_b(g, bias_shape):
     return g.sum_to_size(bias_shape)
 
 
-_linear = c_op(
-    "linear",
-    lib.tt_linear,
-    params=("x", "weight", "bias"),
-    optional=("bias",),
-    doc="x @ weight.T + bias.",
-    x=_linear_x,
-    weight=_linear_w,
-    bias=_linear_b,
-    first_order={
-        "x": lambda g, weight: computed(_product(g._h, weight._h, 0, 0), _linear_x, g, weight),
-        "weight": lambda g, x: computed(_linear_weight(g._h, x._h), _linear_w, g, x),
-        "bias": lambda g, bias_shape: (
-            computed(_column_sums(g._h, 1), _linear_b, g, bias_shape) if bias_shape else g.sum()
-        ),
-    },
-)
+def _declare(name: str, call, product, weight_product):
+    """The operator, and the C functions that compute it and the gradients of x and of the weight."""
+    return c_op(
+        name,
+        call,
+        params=("x", "weight", "bias"),
+        optional=("bias",),
+        doc="x @ weight.T + bias.",
+        x=_linear_x,
+        weight=_linear_w,
+        bias=_linear_b,
+        first_order={
+            "x": lambda g, weight: computed(product(g._h, weight._h, 0, 0), _linear_x, g, weight),
+            "weight": lambda g, x: computed(weight_product(g._h, x._h), _linear_w, g, x),
+            "bias": lambda g, bias_shape: (
+                computed(_column_sums(g._h, 1), _linear_b, g, bias_shape) if bias_shape else g.sum()
+            ),
+        },
+    )
+
+
+_linear = _declare("linear", lib.tt_linear, attempted.tt_matmul, attempted.tt_linear_weight)
+# Of a recurrent layer: kernels/api/blas.h says in what it differs.
+layer_linear = _declare("layer_linear", lib.tt_layer_linear, attempted.tt_layer_matmul, attempted.tt_layer_weight)
 
 
 def linear(input, weight, bias=None):

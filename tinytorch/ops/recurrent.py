@@ -15,14 +15,14 @@ from typing import NamedTuple
 from ..autograd.api import grad
 from ..backends.cpu import ffi, lib
 from ..dtypes import ALL, FLOATING, float32, int64
-from ..tensor import Tensor, gives_tensors
+from ..tensor import Tensor, attempted, gives_tensors
 from .convert import in_dtype
 from .create import tensor as make_tensor
 from .create import zeros
-from .declare import flags_only, function, primitive
+from .declare import computed, flags_only, function, primitive
 from .dropout import dropped
 from .join import cat, stack
-from .linear import linear
+from .linear import layer_linear
 
 NULL = ffi.NULL
 KINDS = ("rnn_tanh", "rnn_relu", "lstm", "gru")
@@ -123,6 +123,10 @@ def _forward(steps: Steps, x, w, b, h0, c0):
     return _run_forward(code, *handles, len(sizes), sizes, steps.reverse, more)
 
 
+def _product(a, b):
+    return computed(attempted.tt_layer_matmul(a._h, b._h, 0, 0), Tensor.__matmul__, a, b)
+
+
 def _backward(steps: Steps, g, g_c, w, h0, c0, y, c, gates, edges):
     """The gradients of x, w, b, h0 and c0, without history, those whose edge is not None."""
     handles, kept = _handles(g, g_c, w, y, c, gates, h0, c0)
@@ -137,19 +141,19 @@ def _backward(steps: Steps, g, g_c, w, h0, c0, y, c, gates, edges):
         first = of_h[rest:] if steps.reverse else of_h[:batch]
         if edges[1] is not None:
             later, before = (of_h[:rest], y[batch:]) if steps.reverse else (of_h[batch:], y[:rest])
-            of_w = first.mT @ h0
-            of_w = of_w + later.mT @ before if rest else of_w
+            of_w = _product(first.mT, h0)
+            of_w = of_w + _product(later.mT, before) if rest else of_w
     else:
         index = steps.previous(batch)
         if edges[1] is not None:
-            of_w = of_h.mT @ cat([h0, y])[make_tensor(index, dtype=int64)]
+            of_w = _product(of_h.mT, cat([h0, y])[make_tensor(index, dtype=int64)])
         starts = {k: row for row, k in enumerate(index) if k < batch}
         first = of_h[make_tensor([starts.get(k, 0) for k in range(batch)], dtype=int64)] if starts else None
         if first is not None and len(starts) < batch:  # sequences without a step
             known = [float(k in starts) for k in range(batch)]
             first = first * make_tensor(known, dtype=first.dtype, device=first.device)[:, None]
     if edges[3] is not None:
-        of_h0 = h0 * 0 if first is None else first @ w
+        of_h0 = h0 * 0 if first is None else _product(first, w)
         of_h0 = of_h0 + of_first if steps.kind == "gru" else of_h0
     return (
         of_x,
@@ -165,7 +169,7 @@ def _backward(steps: Steps, g, g_c, w, h0, c0, y, c, gates, edges):
 
 
 def _contributed(made_of, w_ih, b_ih, dtype):
-    return linear(*(t if t is None else in_dtype(t, dtype) for t in (made_of, w_ih, b_ih)))
+    return layer_linear(*(t if t is None else in_dtype(t, dtype) for t in (made_of, w_ih, b_ih)))
 
 
 def _lstm_formula(g_y, g_c, w, b, h0, c0, made_of, w_ih, b_ih, how, edges):
@@ -215,7 +219,7 @@ def _layer(steps: Steps, x, h0, c0, w_ih, w_hh, b_ih=None, b_hh=None, projection
     elif steps.kind != "gru":  # it does not matter which product they are added to
         b_ih, b_hh = None, b_ih + b_hh
     made_of = x, w_ih, b_ih
-    x = linear(*made_of)
+    x = layer_linear(*made_of)
     if projection is not None or not FLOATING[x._h.dtype]:
         return _composed(steps, x, w_hh, b_hh, h0, c0, projection)
     dtype, wide = x.dtype, ALL[x.dtype.compute]

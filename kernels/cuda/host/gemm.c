@@ -125,7 +125,8 @@ bool tt_cuda_product(tt_product *p, tt_array *out, const tt_array *a, const tt_a
                  .step_a = single_step(p, &p->a),
                  .step_b = single_step(p, &p->b),
                  .dtype = p->dtype,
-                 .trans = p->a.trans | p->b.trans << 1};
+                 .trans = p->a.trans | p->b.trans << 1,
+                 .layer = p->layer};
     if (p->beta == 0 && p->alpha == 1) {
         int status = tt_cuda_multiply_padded(&g, a, p->a.data, b, p->b.data, out);
         if (status) return status > 0;

@@ -40,7 +40,8 @@ static bool forward_product(const tt_recurrent_work *w, int64_t rows, const char
                  .ldb = w->hidden,
                  .count = 1,
                  .dtype = w->dtype,
-                 .trans = 2};
+                 .trans = 2,
+                 .layer = true};
     return !rows || tt_cuda_multiply(&g, states, w->w->data, product);
 }
 
@@ -67,7 +68,7 @@ static bool forward(const tt_recurrent_work *w, const step *k, char *product) {
 static bool backward(const tt_recurrent_work *w, const step *k, char *product) {
     int64_t h = w->hidden, all = w->gates * h;
     const tt_array *states = w->c ? w->c : w->y, *of_h = w->of_h ? w->of_h : w->of_x;
-    tt_gemm g = {.m = k->shared, .n = h, .k = all, .lda = all, .ldb = h, .count = 1, .dtype = w->dtype};
+    tt_gemm g = {.m = k->shared, .n = h, .k = all, .lda = all, .ldb = h, .count = 1, .dtype = w->dtype, .layer = true};
     tt_recurrent_args p = {.rows = k->rows,
                            .hidden = h,
                            .known = k->known,

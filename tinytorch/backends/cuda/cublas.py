@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 
+from .. import cudnn as settings
 from ..cpu import ffi, lib
 from . import libcuda
 from .binding import Library
@@ -112,10 +113,12 @@ class Plan:
         return layout
 
 
-def _choices(dtype: int) -> tuple[int, bool]:
-    """How sums are computed, as the flags have it now; and must all of them be in full precision?"""
+def _choices(dtype: int, layer: bool = False) -> tuple[int, bool]:
+    """How sums are computed, as the flags have it now; and must all of them be in full precision? ``layer``: the
+    product belongs to a recurrent layer."""
     if dtype in (lib.TT_F32, lib.TT_C64):
-        return (_COMPUTE_32F_FAST_TF32 if flags.allow_tf32 else _COMPUTE_32F), False
+        rounds = flags.allow_tf32 or layer and settings.allow_tf32
+        return (_COMPUTE_32F_FAST_TF32 if rounds else _COMPUTE_32F), False
     if dtype in (lib.TT_F64, lib.TT_C128):
         return _COMPUTE_64F, False
     return _COMPUTE_32F, not (
@@ -157,7 +160,7 @@ def multiply(device: int, problem, a, b, c, out, bias, alpha, beta, stream: int,
     """out = alpha a b + beta c + bias, as tt_gemm in kernels/api/cuda.h describes it, on the device whose context
     is current. 1: the library has no algorithm with a bias for this, and nothing was done. ``keep``: in this thread C
     does the next one itself."""
-    age, choices = lib.tt_cuda_plans_age(), _choices(problem.dtype)
+    age, choices = lib.tt_cuda_plans_age(), _choices(problem.dtype, bool(problem.layer))
     try:
         handle, plans = _handles[device], _plans[device, choices]
     except KeyError:
