@@ -75,7 +75,7 @@ _TABLE: list[tuple[Rule, str]] = [
     (rules.pointwise(8), "searchsorted bucketize isin"),
     (rules.product, "matmul mm bmm mv dot vdot inner __matmul__ __rmatmul__"),
     (rules.added_product, "addmm baddbmm addmv addbmm"),
-    (rules.linear, "linear layer_linear"),
+    (rules.linear, "linear"),
     (
         rules.moved,
         "max_pool1d max_pool1d_with_indices max_pool2d max_pool2d_with_indices max_pool3d "
@@ -219,7 +219,7 @@ def cost(name: str, ins: Operands, outs: Operands = ()) -> Cost | None:
 
 
 _PRODUCTS = words(
-    "matmul mm bmm mv dot vdot inner addmm baddbmm addmv addbmm linear layer_linear outer addr bilinear "
+    "matmul mm bmm mv dot vdot inner addmm baddbmm addmv addbmm linear outer addr bilinear "
     "scaled_dot_product_attention conv1d conv2d conv3d convolution conv_transpose1d conv_transpose2d conv_transpose3d "
     "__matmul__"
 )
