@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ..cpu import OutOfMemoryError, ffi, lib
-from . import cublas, libcuda
+from . import libcuda
 from .binding import Library
 from .libcuda import check
 from .scratch import memory
@@ -165,6 +165,8 @@ class Handle:
     __slots__ = ("pointer", "device", "told", "plans")
 
     def __init__(self, device: int):
+        from . import cublas  # it reads the settings, whose module imports this one
+
         cublas.prepare(device)  # who needs the one will need the other, too
         self.pointer = _dnn.made("cudnnCreate", None, "void *")  # for as long as the process runs
         names = "CreateDescriptor", "SetAttribute", "Finalize", "Execute", "DestroyDescriptor"
