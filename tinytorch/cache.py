@@ -15,13 +15,10 @@ from __future__ import annotations
 import atexit
 import contextlib
 import fcntl
-import hashlib
 import os
 import pathlib
 import re
-import shutil
 import stat
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -53,12 +50,23 @@ CPU, CUDA = Kind(".so", ".c"), Kind(".cubin", ".cu")
 
 def digest_of(folders) -> str:
     """Changes when any of the headers in the folders does."""
-    digest = hashlib.sha256()
+    content = []
     for folder in folders:
         for header in sorted(pathlib.Path(folder).glob("*.*h")):
             text = header.read_bytes()
-            digest.update(f"{header.name} {len(text)}\n".encode() + text)
-    return digest.hexdigest()
+            content += (f"{header.name} {len(text)}\n".encode(), text)
+    return _sha256(*content).hex()
+
+
+def key_of(*parts: str) -> str:
+    """The name of a kernel: a hash of its source and of all that turns it into machine code."""
+    return _sha256("\0".join(parts).encode()).hex()
+
+
+def _sha256(*content: bytes) -> bytes:
+    from hashlib import sha256  # when used: a start of Python does not wait for it
+
+    return sha256(b"".join(content)).digest()
 
 
 def default_folder() -> str:
@@ -144,7 +152,9 @@ class Cache:
         """The temporary folder, made when first asked for and removed at exit. OSError when there can be none."""
         folder = self._private.get(os.getpid())
         if folder is None:
-            made = tempfile.mkdtemp(prefix="tinytorch-")
+            from tempfile import mkdtemp  # when used: a start of Python does not wait for it
+
+            made = mkdtemp(prefix="tinytorch-")
             folder = self._private.setdefault(os.getpid(), made)
             if folder is made:
                 atexit.register(_remove_own, folder, os.getpid())
@@ -174,8 +184,10 @@ class Cache:
         )
 
     def _write(self, folder: str, key: str, source: str, compile_file: Callable[[str, str], None], kind: Kind) -> str:
+        from tempfile import mkdtemp
+
         path = os.path.join(folder, key + kind.library)
-        work = tempfile.mkdtemp(prefix="work-", dir=folder)
+        work = mkdtemp(prefix="work-", dir=folder)
         try:
             text, library = (os.path.join(work, "kernel" + suffix) for suffix in (kind.source, kind.library))
             with open(text, "w") as file:
@@ -185,7 +197,7 @@ class Cache:
             os.replace(text, os.path.join(folder, key + kind.source))
             os.replace(library, path)
         finally:
-            shutil.rmtree(work, ignore_errors=True)
+            _remove(work)
         if folder == self.folder:
             self._trim(size + len(source))
         return path
@@ -217,7 +229,7 @@ def _seal(library: str, key: str) -> int:
     with open(library, "r+b") as file:
         os.fchmod(file.fileno(), 0o600)
         content = file.read()
-        file.write(_MAGIC + hashlib.sha256(key.encode() + content).digest())
+        file.write(_MAGIC + _sha256(key.encode(), content))
         return file.tell()
 
 
@@ -232,7 +244,7 @@ def _content(path: str, key: str) -> bytes | None:
     except OSError:
         return None
     content, trailer = data[:-_TRAILER], data[-_TRAILER:]
-    whole = content[:4] == b"\x7fELF" and trailer == _MAGIC + hashlib.sha256(key.encode() + content).digest()
+    whole = content[:4] == b"\x7fELF" and trailer == _MAGIC + _sha256(key.encode(), content)
     return content if whole else None
 
 
@@ -269,8 +281,10 @@ def _open_to_all_above(folder: str) -> str:
 
 def _cannot_hold(folder: str) -> str:
     """Why no file fits into the folder, or ""."""
+    from tempfile import TemporaryFile
+
     try:
-        with tempfile.TemporaryFile(dir=folder) as file:
+        with TemporaryFile(dir=folder) as file:
             file.write(bytes(1 << 18))
         return ""
     except OSError as exc:
@@ -316,11 +330,13 @@ def _entries(folder: str) -> list[os.DirEntry]:
 def _remove(path: str) -> None:
     with contextlib.suppress(OSError):
         if os.path.isdir(path) and not os.path.islink(path):
-            shutil.rmtree(path, ignore_errors=True)
+            from shutil import rmtree
+
+            rmtree(path, ignore_errors=True)
         else:
             os.unlink(path)
 
 
 def _remove_own(folder: str, pid: int) -> None:
     if os.getpid() == pid:
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)

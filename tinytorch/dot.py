@@ -1,8 +1,6 @@
 """Pictures of graphs: DOT text, which graphviz's program ``dot`` turns into SVG where it is installed."""
 
 import pathlib
-import shutil
-import subprocess
 from typing import NamedTuple
 
 _MOST = 800  # nodes that a notebook has drawn unasked: dot's time grows faster than the graph
@@ -53,7 +51,9 @@ class Picture(str):
     def svg(self, timeout: float = _SECONDS) -> str:
         """The drawing, as SVG text. RuntimeError if graphviz is not installed, fails, or takes longer than ``timeout``
         seconds."""
-        program = shutil.which("dot")
+        import subprocess  # when used: a start of Python does not wait for it
+
+        program = _program()
         if program is None:
             raise RuntimeError(
                 "svg: graphviz's program 'dot' was not found: install graphviz (Debian: apt install "
@@ -71,7 +71,7 @@ class Picture(str):
 
     def _repr_svg_(self) -> str | None:
         """For notebooks, which show the text where this gives None."""
-        if len(self.nodes) > _MOST or shutil.which("dot") is None:
+        if len(self.nodes) > _MOST or _program() is None:
             return None
         return self.svg()
 
@@ -102,6 +102,12 @@ class Picture(str):
 
     def __str__(self):
         return "".join(self)  # without the class, which prints as a listing
+
+
+def _program() -> str | None:
+    from shutil import which
+
+    return which("dot")
 
 
 def quoted(text: str) -> str:

@@ -15,9 +15,7 @@ import io
 import mmap as memory_map
 import os
 import pickle
-import shutil
 import sys
-import tempfile
 import threading
 import warnings
 
@@ -75,6 +73,9 @@ class SourceChangeWarning(Warning):
 @contextlib.contextmanager
 def mkdtemp():
     """A folder for a ``with`` block, which is removed afterwards. Follows ``torch.serialization.mkdtemp``."""
+    import shutil  # when used: a start of Python does not wait for them
+    import tempfile
+
     path = tempfile.mkdtemp()
     try:
         yield path

@@ -7,7 +7,6 @@ a block's file descriptor (multiprocessing/reductions.py, utils/data/_utils/bloc
 from __future__ import annotations
 
 import os
-import tempfile
 
 from .backends.cpu import error, ffi, lib
 from .backends.native import hold
@@ -55,7 +54,9 @@ def new_block(nbytes: int) -> Block:
     if hasattr(os, "memfd_create"):
         fd = os.memfd_create("tinytorch", os.MFD_CLOEXEC)
     else:
-        with tempfile.TemporaryFile() as file:
+        from tempfile import TemporaryFile  # when used: a start of Python does not wait for it
+
+        with TemporaryFile() as file:
             fd = os.dup(file.fileno())
     try:
         os.ftruncate(fd, nbytes)

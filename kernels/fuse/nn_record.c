@@ -13,6 +13,7 @@
  * were measured to take up to twice as long. (cross_entropy would also have to raise for a target that is no class.) */
 #include "fuse/nn_record.h"
 #include "fuse/fuse.h"
+#include "backend/now.h"
 #include "api/reduce.h"
 
 #define MOST 16
@@ -74,19 +75,10 @@ static tt_array *apply(recipe *r, int op, tt_array *out, tt_array *a, tt_array *
     return out;
 }
 
-/* A number as an operand. */
-static tt_array number(double *value) {
-    return (tt_array){.data = (char *)value,
-                      .dtype = TT_F64,
-                      .numel = 1,
-                      .flags = TT_FLAG_CONTIGUOUS | TT_FLAG_WEAK,
-                      .shape = tt_no_dims,
-                      .strides = tt_no_dims};
-}
-
 static tt_array *with_number(recipe *r, int op, tt_array *out, tt_array *a, double value) {
-    tt_array b = number(&value);
-    return apply(r, op, out, a, &b);
+    tt_array b;
+    char room[TT_MAX_ITEMSIZE];
+    return apply(r, op, out, a, tt_element(&b, room, TT_F64, TT_KIND_FLOAT, value, 0));
 }
 
 /* Every row reduced; `param`: what the reducer has to know of each, or NULL. */
@@ -143,12 +135,14 @@ tt_array *tt_record_var(tt_array *a, int64_t mask, double correction, bool root)
 
 tt_array *tt_record_logsumexp(tt_array *a, int64_t mask) {
     recipe r = begin(a, mask);
-    tt_array *out = suits(a) ? tt_empty(a->dtype, a->ndim, r.shape) : NULL, zero = number(&(double){0});
+    tt_array *out = suits(a) ? tt_empty(a->dtype, a->ndim, r.shape) : NULL, number;
+    char room[TT_MAX_ITEMSIZE];
+    tt_array *zero = tt_element(&number, room, TT_F64, TT_KIND_FLOAT, 0, 0);
     r.failed = !out;
     tt_array *top = reduction(&r, TT_RED_max, a, NULL), *infinite = temporary(&r, tt_empty(TT_BOOL, a->ndim, r.shape));
     apply(&r, TT_OP_isinf, infinite, top, NULL);
     tt_array *shift = temporary(&r, tt_empty(r.dtype, a->ndim, r.shape));
-    r.failed = r.failed || !tt_record_op(TT_OP_where, r.dtype, shift, 3, (tt_array *[]){infinite, &zero, top});
+    r.failed = r.failed || !tt_record_op(TT_OP_where, r.dtype, shift, 3, (tt_array *[]){infinite, zero, top});
     tt_array *sum = reduction(&r, TT_RED_expsum, a, shift);
     apply(&r, TT_OP_add, out, apply(&r, TT_OP_log, NULL, sum, NULL), shift);
     return end(&r, out);

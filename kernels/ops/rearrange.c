@@ -44,17 +44,13 @@ static bool zero_triangle(tt_array *a, int64_t diagonal, int below) {
 
 /* Fused mode: where(mask, a, 0), the mask one matrix of bools. */
 static bool record_triangle(tt_array *a, int64_t diagonal, int below) {
-    double zero = 0;
-    tt_array nothing = {.data = (char *)&zero,
-                        .dtype = TT_F64,
-                        .numel = 1,
-                        .flags = TT_FLAG_CONTIGUOUS | TT_FLAG_WEAK,
-                        .shape = tt_no_dims,
-                        .strides = tt_no_dims};
+    tt_array number;
+    char room[TT_MAX_ITEMSIZE];
+    tt_array *zero = tt_element(&number, room, TT_F64, TT_KIND_FLOAT, 0, 0);
     tt_array *mask = a->numel ? tt_full_now(TT_BOOL, 2, a->shape + a->ndim - 2, TT_KIND_BOOL, 0, 1) : NULL;
     if (!mask) return false;
     zero_triangle(mask, diagonal, below);
-    bool ok = tt_record_op(TT_OP_where, a->dtype, a, 3, (tt_array *[]){mask, a, &nothing});
+    bool ok = tt_record_op(TT_OP_where, a->dtype, a, 3, (tt_array *[]){mask, a, zero});
     tt_free(mask);
     return ok;
 }

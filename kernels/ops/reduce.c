@@ -102,14 +102,10 @@ static bool record(int then, const tt_reducer_use *use, tt_array *out, tt_array 
     bool ok = tt_record_reduce(use->reducer, use->read, raw, a, mask, NULL);
     tt_array *to = use->acc == out->dtype ? out : raw;
     if (then == DIVIDE) {
-        double count = (double)reduced;
-        tt_array by = {.data = (char *)&count,
-                       .dtype = TT_F64,
-                       .numel = 1,
-                       .flags = TT_FLAG_CONTIGUOUS | TT_FLAG_WEAK,
-                       .shape = tt_no_dims,
-                       .strides = tt_no_dims};
-        ok = ok && tt_record_op(TT_OP_div, use->acc, to, 2, (tt_array *[]){raw, &by});
+        tt_array number;
+        char room[TT_MAX_ITEMSIZE];
+        tt_array *count = tt_element(&number, room, TT_F64, TT_KIND_FLOAT, (double)reduced, 0);
+        ok = ok && tt_record_op(TT_OP_div, use->acc, to, 2, (tt_array *[]){raw, count});
     } else if (then == ROOT) ok = ok && tt_record_op(TT_OP_sqrt, use->acc, to, 1, &raw);
     if (to == raw) ok = ok && tt_record_copy(out, raw);
     tt_free(raw);

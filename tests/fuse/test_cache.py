@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -248,7 +249,7 @@ def test_a_read_only_folder_is_done_without(folder, monkeypatch):
 
 def test_threads_share_the_temporary_folder(folder, monkeypatch):
     """All find what one of them has built, though each may have made a folder."""
-    cache, make, made = Cache(str(folder)), cache_module.tempfile.mkdtemp, []
+    cache, make, made = Cache(str(folder)), tempfile.mkdtemp, []
 
     def slowly(prefix):
         path = make(prefix=prefix)
@@ -257,7 +258,7 @@ def test_threads_share_the_temporary_folder(folder, monkeypatch):
             cache.private()  # the other thread
         return path
 
-    monkeypatch.setattr(cache_module.tempfile, "mkdtemp", slowly)
+    monkeypatch.setattr(tempfile, "mkdtemp", slowly)
     assert cache.private() == cache.private() == made[1]
     assert [os.path.isdir(path) for path in made] == [False, True]
 
@@ -265,18 +266,18 @@ def test_threads_share_the_temporary_folder(folder, monkeypatch):
 def test_a_full_disk_is_done_without_but_still_read(folder, monkeypatch):
     cache = Cache(str(folder))
     kept = cache.build(OTHER, "source", fake_compiler)
-    make = cache_module.tempfile.mkdtemp
+    make = tempfile.mkdtemp
 
     def full(prefix, dir=None):
         if dir:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return make(prefix=prefix, dir=dir)
 
-    monkeypatch.setattr(cache_module.tempfile, "mkdtemp", full)
+    monkeypatch.setattr(tempfile, "mkdtemp", full)
     with pytest.raises(CompileError, match="No space left"), pytest.warns(RuntimeWarning, match="No space left"):
         cache.build(KEY, "source", fake_compiler)  # not even a private folder
     assert cache.get(OTHER) == kept
-    monkeypatch.setattr(cache_module.tempfile, "mkdtemp", lambda prefix, dir=None: make(prefix=prefix))
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda prefix, dir=None: make(prefix=prefix))
     path = cache.build(KEY, "source", fake_compiler)
     assert not Path(path).is_relative_to(folder) and cache.get(KEY) == path
 

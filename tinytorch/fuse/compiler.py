@@ -5,18 +5,17 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
-import hashlib
 import os
 import pathlib
 import platform
 import shlex
-import shutil
 import signal
 import threading
 import time
 from typing import NamedTuple
 
 from ..cache import CompileError, digest_of
+from ..cache import key_of as _key_of
 from .flags import BITS, GCC, ISAS
 
 TIMEOUT = 60.0  # seconds, for one kernel
@@ -57,20 +56,22 @@ def headers_digest() -> str:
 def key_of(source: str, isa: str, compiler: Compiler) -> str:
     """The name of a kernel: a hash of its source and of all that turns it into machine code."""
     libc = os.confstr("CS_GNU_LIBC_VERSION") if "CS_GNU_LIBC_VERSION" in os.confstr_names else ""
-    parts = (source, " ".join(compiler.flags(isa)), compiler.identity, headers_digest(), platform.machine(), libc or "")
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    flags = " ".join(compiler.flags(isa))
+    return _key_of(source, flags, compiler.identity, headers_digest(), platform.machine(), libc or "")
 
 
 @functools.cache
 def find() -> Compiler:
     """The compiler of this process: $CC, cc, gcc or clang, the first that answers. CompileError when none does."""
+    from shutil import which  # when used: a start of Python does not wait for it
+
     wanted = os.environ.get("CC", "")
     try:
         candidates = [shlex.split(wanted)] if wanted.strip() else []
     except ValueError:  # an unbalanced quote
         candidates = []
     for words in (*candidates, ["cc"], ["gcc"], ["clang"]):
-        path = shutil.which(words[0])
+        path = which(words[0])
         if not path or not os.path.isabs(path):  # never one from the current folder
             continue
         command = (path, *words[1:])
@@ -108,8 +109,10 @@ def run(command: list[str], timeout: float, folder: str | None = None) -> str:
     """
     environment = {**os.environ, "LC_ALL": "C"}
     if folder:
+        from shutil import which
+
         environment["TMPDIR"] = folder
-        nice = shutil.which("nice")
+        nice = which("nice")
         command = [nice, "-n", str(NICENESS), *command] if nice else command
     try:
         with open(os.memfd_create("output", os.MFD_CLOEXEC), "rb") as output:

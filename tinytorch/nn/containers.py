@@ -167,6 +167,16 @@ class ModuleList(_Numbered):
         return f"{type(self).__name__}(\n  " + "\n  ".join(lines) + "\n)"
 
 
+def _add_pairs(to, given, kind: type, name: str) -> None:
+    """``to.update(given)``: a mapping, one of this ``kind``, or pairs."""
+    if not isinstance(given, Iterable):
+        raise TypeError(
+            f"{name}.update should be called with an iterable of key/value pairs, but got {type(given).__name__}"
+        )
+    for key, value in given.items() if isinstance(given, (Mapping, kind)) else given:
+        to[key] = value
+
+
 class ModuleDict(Module):
     """A dictionary of modules, in the order of insertion."""
 
@@ -212,13 +222,7 @@ class ModuleDict(Module):
 
     def update(self, modules):
         """Adds modules from a mapping or from pairs."""
-        if not isinstance(modules, Iterable):
-            raise TypeError(
-                "ModuleDict.update should be called with an iterable of key/value pairs, but got "
-                f"{type(modules).__name__}"
-            )
-        for key, module in modules.items() if isinstance(modules, (Mapping, ModuleDict)) else modules:
-            self[key] = module
+        _add_pairs(self, modules, ModuleDict, "ModuleDict")
 
 
 def as_entry(value):
@@ -367,13 +371,7 @@ class ParameterDict(Module):
 
     def update(self, parameters):
         """Adds entries from a mapping or from pairs."""
-        if not isinstance(parameters, Iterable):
-            raise TypeError(
-                "ParametersDict.update should be called with an iterable of key/value pairs, but got "
-                f"{type(parameters).__name__}"
-            )
-        for key, value in parameters.items() if isinstance(parameters, (Mapping, ParameterDict)) else parameters:
-            self[key] = value
+        _add_pairs(self, parameters, ParameterDict, "ParametersDict")
 
     def __or__(self, other):
         made = self.copy()

@@ -126,12 +126,7 @@ class EmbeddingBag(Module):
         else:
             self.weight = Parameter(_weight)
 
-    def reset_parameters(self) -> None:
-        """Normal; zeros at the padding."""
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            with no_grad():
-                self.weight[self.padding_idx].fill_(0)
+    reset_parameters = Embedding.reset_parameters
 
     @classmethod
     def from_pretrained(

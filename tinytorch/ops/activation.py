@@ -72,28 +72,18 @@ def silu(input, inplace=False):
 
 
 def logsigmoid(input):
-    """log(sigmoid(x)). Follows ``torch.nn.functional.logsigmoid``.
-
-    Returns:
-        A tensor of the shape and dtype of ``input``.
-    Raises:
-        RuntimeError: ``input`` is not floating
-    """
+    """log(sigmoid(x)). Follows ``torch.nn.functional.logsigmoid``. Otherwise like ``silu``."""
     floating("logsigmoid", input)
     return _logsigmoid(input)
 
 
 def softplus(input, beta=1.0, threshold=20.0):
     """log(1 + exp(beta x)) / beta, and x where beta x is above ``threshold``. Follows
-    ``torch.nn.functional.softplus``.
+    ``torch.nn.functional.softplus``. Otherwise like ``gelu``.
 
     Args:
         beta: a number
         threshold: a number
-    Returns:
-        A tensor of the shape and dtype of ``input``.
-    Raises:
-        RuntimeError: ``input`` is not floating
     """
     floating("softplus", input)
     beta, threshold = fitted(beta, input._h.dtype, True), fitted(threshold, input._h.dtype, True)
@@ -172,14 +162,11 @@ def relu6(input, inplace=False):
 
 
 def leaky_relu(input, negative_slope=0.01, inplace=False):
-    """x where it is positive, else ``negative_slope`` x. Follows ``torch.nn.functional.leaky_relu``.
+    """x where it is positive, else ``negative_slope`` x. Follows ``torch.nn.functional.leaky_relu``. Otherwise like
+    ``gelu``.
 
     Args:
         negative_slope: a number
-    Returns:
-        A tensor of the shape and dtype of ``input``.
-    Raises:
-        RuntimeError: ``input`` is not floating
     """
     try:
         floating("leaky_relu", input)
@@ -252,13 +239,7 @@ def hardsigmoid(input, inplace=False):
 
 
 def hardswish(input, inplace=False):
-    """x relu6(x + 3) / 6. Follows ``torch.nn.functional.hardswish``.
-
-    Returns:
-        A tensor of the shape and dtype of ``input``.
-    Raises:
-        RuntimeError: ``input`` is not floating
-    """
+    """x relu6(x + 3) / 6. Follows ``torch.nn.functional.hardswish``. Otherwise like ``silu``."""
     floating("hardswish", input)
     return overwrite(_hardswish, input, inplace)
 
@@ -276,14 +257,10 @@ def _hardswish(input):
 
 
 def elu(input, alpha=1.0, inplace=False):
-    """x where it is positive, else alpha (exp(x) - 1). Follows ``torch.nn.functional.elu``.
+    """x where it is positive, else alpha (exp(x) - 1). Follows ``torch.nn.functional.elu``. Otherwise like ``gelu``.
 
     Args:
         alpha: a number
-    Returns:
-        A tensor of the shape and dtype of ``input``.
-    Raises:
-        RuntimeError: ``input`` is not floating
     """
     try:
         floating("elu", input)
@@ -336,25 +313,14 @@ SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.050700987355480493
 
 @function
 def selu(input, inplace=False):
-    """A scaled elu whose outputs keep mean 0 and variance 1. Follows ``torch.nn.functional.selu``.
-
-    Returns:
-        A tensor of the shape and dtype of ``input``.
-    Raises:
-        RuntimeError: ``input`` is not floating
-    """
+    """A scaled elu whose outputs keep mean 0 and variance 1. Follows ``torch.nn.functional.selu``. Otherwise like
+    ``silu``."""
     floating("selu", input)
     return overwrite(lambda x: _elu(x, SELU_ALPHA, SELU_SCALE), input, inplace)
 
 
 def mish(input, inplace=False):
-    """x tanh(log(1 + exp(x))). Follows ``torch.nn.functional.mish``.
-
-    Returns:
-        A tensor of the shape and dtype of ``input``.
-    Raises:
-        RuntimeError: ``input`` is not floating
-    """
+    """x tanh(log(1 + exp(x))). Follows ``torch.nn.functional.mish``. Otherwise like ``silu``."""
     floating("mish", input)
     return overwrite(_mish, input, inplace)
 

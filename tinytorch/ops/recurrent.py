@@ -287,21 +287,22 @@ def _check_dtypes(kind: str, *tensors) -> None:
             raise NotImplementedError(f"{kind}: not implemented for '{x.dtype.name}'")
 
 
-def _states(kind: str, hx) -> tuple:
-    """h, or h and c."""
+def _states(kind: str, input, hx, params, **flags) -> tuple:
+    """h, or h and c; the arguments are checked."""
+    flags_only(kind, **flags)
     states = tuple(hx) if kind == "lstm" else (hx,)
     if kind == "lstm" and len(states) != 2:
         raise RuntimeError(f"lstm expects two hidden states, got {len(states)}")
-    return states
-
-
-def _padded(kind, input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
-    flags_only(kind, has_biases=has_biases, train=train, bidirectional=bidirectional, batch_first=batch_first)
-    states = _states(kind, hx)
     _check_tensors(kind, input, states, params)
     for state in states:
         state.size(2 if kind == "lstm" else 0)  # IndexError where there is no such dimension
     _check_dtypes(kind, input, *states, *params)
+    return states
+
+
+def _padded(kind, input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
+    flags = {"has_biases": has_biases, "train": train, "bidirectional": bidirectional, "batch_first": batch_first}
+    states = _states(kind, input, hx, params, **flags)
     if input._h.ndim != 3:
         ndim, gated = input._h.ndim, kind in ("lstm", "gru")
         full = input._h.numel > 0
@@ -323,12 +324,7 @@ def _padded(kind, input, hx, params, has_biases, num_layers, dropout, train, bid
 
 
 def _packed(kind, data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional):
-    flags_only(kind, has_biases=has_biases, train=train, bidirectional=bidirectional)
-    states = _states(kind, hx)
-    _check_tensors(kind, data, states, params)
-    for state in states:
-        state.size(2 if kind == "lstm" else 0)  # IndexError where there is no such dimension
-    _check_dtypes(kind, data, *states, *params)
+    states = _states(kind, data, hx, params, has_biases=has_biases, train=train, bidirectional=bidirectional)
     if not isinstance(batch_sizes, Tensor):
         raise TypeError(f"{kind}(): argument 'batch_sizes' must be Tensor, not {type(batch_sizes).__name__}")
     if batch_sizes.dtype is not int64 or batch_sizes._h.ndim != 1:

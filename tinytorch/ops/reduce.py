@@ -305,12 +305,10 @@ def count_nonzero(input, dim=None):
 @both
 def all(input, dim=None, keepdim=False, *, out=None, axis=None, keepdims=False):
     """Are all elements nonzero? Over all dimensions or those of ``dim``; bool (uint8 for uint8). Follows
-    ``torch.all``.
+    ``torch.all``. Otherwise like ``any``.
 
     Returns:
         A bool tensor (uint8 for uint8) without the dimensions of ``dim``, or 0-d; True over no elements.
-    Raises:
-        IndexError: ``dim`` is out of range
     """
     try:
         how, dims = (2, 0) if type(dim) is tuple and not dim and axis is None else parse_dims("all", input, dim, axis)

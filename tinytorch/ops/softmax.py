@@ -68,13 +68,11 @@ def softmax(input, dim=None, dtype=None, *, axis=None):
 
 @both
 def log_softmax(input, dim=None, dtype=None, *, axis=None):
-    """The logarithm of softmax along ``dim``, accurate where softmax is tiny. Follows ``torch.log_softmax``.
+    """The logarithm of softmax along ``dim``, accurate where softmax is tiny. Follows ``torch.log_softmax``. Otherwise
+    like ``softmax``.
 
     Returns:
         A tensor of the shape of ``input``.
-    Raises:
-        RuntimeError: integers without a floating ``dtype``
-        IndexError: ``dim`` is out of range
     """
     try:
         if axis is not None or dim is None:

@@ -35,7 +35,7 @@ typedef struct {
 
 static int64_t OF(below)(int64_t a, int64_t by) { return a >= 0 ? a / by : -((-a + by - 1) / by); }
 
-static bool OF(make_plane)(OF(plane) * p, const tt_correlation *c) {
+static bool OF(make_plane)(OF(plane) * p, tt_correlation *c) {
     const tt_conv_axis *x = c->axis, *last = &c->axis[2];
     int64_t across = x[0].taps * x[1].taps, first = last->first, end = first;
     if (last->taps) end += (last->taps - 1) * last->spacing;
@@ -54,7 +54,10 @@ static bool OF(make_plane)(OF(plane) * p, const tt_correlation *c) {
     int64_t pointers = p->lines * across * (int64_t)sizeof(T *), at = (last->taps + c->taps) * (int64_t)sizeof(int64_t);
     int64_t masks = p->step * p->width / LANES * (int64_t)sizeof(uint32_t);
     char *room = p->memory = tt_scratch(buffer + 2 * taps + at + pointers + masks);
-    if (!room) return false;
+    if (!room) {
+        __atomic_store_n(&c->failed, true, __ATOMIC_RELAXED);
+        return false;
+    }
     p->buffer = (T *)room;
     p->weights = (T *)(room + buffer);
     p->sums = (T *)(room + buffer + taps);
@@ -165,10 +168,7 @@ static void OF(depthwise)(void *context, int64_t begin, int64_t end) {
     const tt_conv_axis *x = c->axis;
     int64_t store = x[2].stride * x[2].target, across = x[0].taps * x[1].taps, taps = x[2].taps;
     OF(plane) p;
-    if (!OF(make_plane)(&p, c)) {
-        __atomic_store_n(&c->failed, true, __ATOMIC_RELAXED);
-        return;
-    }
+    if (!OF(make_plane)(&p, c)) return;
     for (int64_t item = begin; item < end; item++) {
         OF(part) at = OF(part_of)(c, item);
         T *to = (T *)c->target + at.n * c->target_batch + at.g * c->target_channel +
@@ -228,10 +228,7 @@ static void OF(weigh_depthwise)(void *context, int64_t begin, int64_t end) {
     int64_t across = x[0].taps * x[1].taps, taps = x[2].taps;
     int64_t tasks = up(x[2].places, c->in_block) * up(x[1].places, c->out_block) * x[0].places;
     OF(plane) p;
-    if (!OF(make_plane)(&p, c)) {
-        __atomic_store_n(&c->failed, true, __ATOMIC_RELAXED);
-        return;
-    }
+    if (!OF(make_plane)(&p, c)) return;
     for (int64_t item = begin; item < end; item++) {
         int64_t part = item / c->groups, g = item % c->groups, images = c->block / c->places;
         memset(p.sums, 0, (size_t)c->taps * sizeof(T));

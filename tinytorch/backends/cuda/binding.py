@@ -1,13 +1,11 @@
 """NVIDIA's libraries behind cffi: one object for each, opened at its first use, whose calls raise what they report.
 
-Its declarations are parsed then, too: the parser alone takes 40 ms to import, which `import tinytorch` should not cost
-where there is no GPU."""
+Its declarations are parsed then, too: cffi and its parser take 45 ms to import, which `import tinytorch` should not
+cost where there is no GPU."""
 
 from __future__ import annotations
 
 import threading
-
-from cffi import FFI
 
 from ..cpu import ffi as _own_ffi
 from .libraries import open_library
@@ -39,6 +37,8 @@ class Library:
         if self._ffi is None:
             with self._lock:
                 if self._ffi is None:
+                    from cffi import FFI
+
                     ffi = FFI()
                     ffi.cdef(self._declarations)
                     self._ffi = ffi

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 from collections.abc import Callable
 
@@ -31,8 +30,7 @@ def headers_digest() -> str:
 
 def key_of(source: str, arch: str) -> str:
     """The name of a kernel's file: a hash of its source and of all that turns it into machine code."""
-    parts = (source, arch, nvrtc.version(), " ".join(nvrtc.OPTIONS), headers_digest())
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    return cache.key_of(source, arch, nvrtc.version(), " ".join(nvrtc.OPTIONS), headers_digest())
 
 
 def on_disk(key: str) -> bytes | None:

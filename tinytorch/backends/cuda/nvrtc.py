@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
-import json
 import os
-import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 from ... import cache
 from .binding import Library
 from .libraries import candidates
+
+if TYPE_CHECKING:
+    import subprocess
 
 _DECLARATIONS = """
     typedef struct _nvrtcProgram *nvrtcProgram;
@@ -99,6 +101,8 @@ class Process:
     def compile_cubin(self, source: str, name: str, arch: str, include: str) -> bytes:
         """As the function of that name, whose error has the library's log. CompileError, too, where no process can be
         started, or it has ended: an OSError means to the cache that files cannot be written."""
+        import json  # when used: a start of Python does not wait for it
+
         request = json.dumps([source, name, _options(arch, include)])
         try:
             if self._process is None:
@@ -117,6 +121,8 @@ class Process:
     def _start() -> subprocess.Popen:
         if not os.path.basename(sys.executable or "").startswith("python"):
             raise OSError("no Python to be started: another program has it inside")
+        import subprocess  # when used: a start of Python does not wait for it
+
         program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "nvrtc_process.py")
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
         command = [sys.executable, "-I", "-S", program, *candidates("nvrtc")]

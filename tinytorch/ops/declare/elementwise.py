@@ -287,10 +287,9 @@ def unary(
     first_order = {"input": first_order} if first_order else None
     op = Elementwise(name, ("input",), (formula,), first_order, title, kernel=kernel, holomorphic=holomorphic)
     op.tensors = (first,)
-    source = _sources_of_unary(op)
     function, method = build(
         op,
-        source if first == "input" else re.sub(r"\binput\b", first, source),
+        _sources_of_unary(op).replace("input", first),
         f"<eager, saving {_saves(op, '', '')}>",
         ("function", "method"),
         code=op.code,
@@ -330,12 +329,9 @@ def binary(
     op = Elementwise(name, ("a", "b"), (formula_a, formula_b), first_order, title, joint)
     op.tensors = only_tensors(name, first, second) if public else tensors
     names = ("function", "method", "operator", "reflected")[: 4 if dunder else 2]
-    source = _sources_of_binary(op, dunder is not None)
-    for placeholder, given in (("input", first), ("other", second)):
-        source = source if given == placeholder else re.sub(rf"\b{placeholder}\b", given, source)
     made = build(
         op,
-        source,
+        _sources_of_binary(op, dunder is not None).replace("input", first).replace("other", second),
         f"<eager, saving {_saves(op, first, second)}>",
         names,
         code=op.code,
