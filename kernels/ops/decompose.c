@@ -234,8 +234,11 @@ static bool all_succeeded(const call *j) {
 }
 
 static bool run(call *j, int which, tt_array *a, tt_array *b, bool check) {
-    return make_results(j) && place_a(j, a) && (!b || place_b(j, b)) && tt_here()->decompose(which, &j->s) &&
-           (!check || !*j->d->failure || all_succeeded(j));
+    const tt_backend *here = tt_here();
+    if (!make_results(j)) return false;
+    int done = here->decompose_as_given ? here->decompose_as_given(which, &j->s, a, b) : 0;
+    if (!done) done = place_a(j, a) && (!b || place_b(j, b)) && here->decompose(which, &j->s) ? 1 : -1;
+    return done > 0 && (!check || !*j->d->failure || all_succeeded(j));
 }
 
 int tt_decompose(int which, tt_array *a, tt_array *b, tt_array *pivots, int option, double rcond, int check,
