@@ -141,6 +141,8 @@ typedef struct tt_backend {
 
     /* decompositions: one of TT_DECOMPOSITIONS, of each matrix */
     bool (*decompose)(int decomposition, tt_stack *s);
+    /* optional: the same with operands that were not copied yet. 1: done, 0: they are to be copied, -1: an error */
+    int (*decompose_as_given)(int decomposition, const tt_stack *s, const tt_array *a, const tt_array *b);
 
     /* Fourier transforms of float32, float64 and their complex dtypes: from real numbers to complex ones (the first
      * half of the conjugate pairs, or all), between complex ones, or from that half to real ones */

@@ -28,6 +28,7 @@
       "The factorization has a zero on its diagonal (%d), so that a system of equations cannot be solved with it.")    \
     X(ldl_solve, true, TT_READ_ONLY, 0, ("rc"), "")                                                                    \
     X(solve_triangular, true, TT_EITHER_ORDER, 0, ("rc"), "")                                                          \
+    X(solve, true, 1, 0, ("rc", "nn", "n:int32"), "The solver failed because the input matrix is singular.")           \
     X(inv, true, TT_OWN_MEMORY, 0, ("nn"), TT_SINGULAR_DIAGONAL)                                                       \
     X(eig, true, TT_OWN_MEMORY, 0, ("n:complex", "nn:complex"), TT_EIGENVALUES_FAILURE)                                \
     X(eigvals, true, TT_OWN_MEMORY, 0, ("n:complex"), TT_EIGENVALUES_FAILURE)                                          \

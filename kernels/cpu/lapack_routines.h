@@ -113,6 +113,13 @@ static int OF(ldl_solve)(const tt_matrix *c) {
     return (c->option ? LAPACK(hetrs) : LAPACK(sytrs))(COL_MAJOR, 'L', c->n, c->b_cols, c->a, ld, c->pivots, c->b, ld);
 }
 
+static int OF(solve)(const tt_matrix *c) {
+    if (asks(c)) return 0;
+    int ld = at_least_1(c->n), info = LAPACK(getrf)(COL_MAJOR, c->n, c->n, c->a, ld, c->out[2]);
+    LAPACK(getrs)(COL_MAJOR, 'N', c->n, c->b_cols, c->a, ld, c->out[2], c->b, ld);
+    return info;
+}
+
 static int OF(inv)(const tt_matrix *c) {
     if (asks(c)) return 0;
     int ld = at_least_1(c->n);

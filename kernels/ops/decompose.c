@@ -212,17 +212,15 @@ static bool place_b(call *j, tt_array *b) {
 
 /* The error for the first matrix that has no such decomposition. */
 static bool succeeded(const call *j, const int *infos) {
-    for (int64_t i = 0; i < j->s.count; i++) {
-        int info = infos[i];
-        char text[300] = "The algorithm failed to converge because the input matrix contained non-finite values.";
-        char where[48] = "";
-        if (!info) continue;
-        if (info > 0) snprintf(text, sizeof text, j->d->failure, info);
-        if (j->s.nbatch) snprintf(where, sizeof where, "(Batch element %lld): ", (long long)i);
-        tt_fail(TT_LINALG_ERROR, "%s%s", where, text);
-        return false;
-    }
-    return true;
+    int64_t i = 0;
+    while (i < j->s.count && !infos[i]) i++;
+    if (i == j->s.count) return true;
+    char text[300] = "The algorithm failed to converge because the input matrix contained non-finite values.";
+    char where[48] = "";
+    if (infos[i] > 0) snprintf(text, sizeof text, j->d->failure, infos[i]);
+    if (j->s.nbatch) snprintf(where, sizeof where, "(Batch element %lld): ", (long long)i);
+    tt_fail(TT_LINALG_ERROR, "%s%s", where, text);
+    return false;
 }
 
 static bool all_succeeded(const call *j) {
@@ -236,8 +234,11 @@ static bool all_succeeded(const call *j) {
 }
 
 static bool run(call *j, int which, tt_array *a, tt_array *b, bool check) {
-    return make_results(j) && place_a(j, a) && (!b || place_b(j, b)) && tt_here()->decompose(which, &j->s) &&
-           (!check || !*j->d->failure || all_succeeded(j));
+    const tt_backend *here = tt_here();
+    if (!make_results(j)) return false;
+    int done = here->decompose_as_given ? here->decompose_as_given(which, &j->s, a, b) : 0;
+    if (!done) done = place_a(j, a) && (!b || place_b(j, b)) && here->decompose(which, &j->s) ? 1 : -1;
+    return done > 0 && (!check || !*j->d->failure || all_succeeded(j));
 }
 
 int tt_decompose(int which, tt_array *a, tt_array *b, tt_array *pivots, int option, double rcond, int check,

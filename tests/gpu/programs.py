@@ -334,6 +334,7 @@ def tiny():
         for n in (5, 12, 32):
             a = empty(2, n, n, dtype=dtype)
             _ = tt.linalg.cholesky(a), tt.linalg.inv(a), tt.linalg.solve(a, a)
+            tt.linalg.lu_solve(*tt.linalg.lu_factor(a), a)
 
 
 def jacobi():

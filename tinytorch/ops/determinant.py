@@ -21,14 +21,15 @@ def _unit(A: Tensor) -> Tensor:
 
 
 def _factors(A, op):
-    """The diagonal of U, and the sign of the permutation: -1 for an odd number of exchanged rows."""
+    """The diagonal of U, with the opposite sign where rows were exchanged."""
     if A.ndim > 1 and A.shape[-1] != A.shape[-2]:
         raise RuntimeError(
             f"{op}: A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} matrices"
         )
     LU, pivots, _ = getrf(A, check=False, op=op.removeprefix("linalg."))
     rows = arange(1, A.shape[-1] + 1, dtype=pivots.dtype, device=pivots.device)
-    return LU.diagonal(0, -2, -1), (1 - 2 * ((pivots != rows).sum(-1) % 2)).to(A.dtype)
+    diagonal = LU.diagonal(0, -2, -1)
+    return diagonal.where(pivots == rows, -diagonal)
 
 
 def _inverse_transposed(A: Tensor) -> Tensor:
@@ -57,8 +58,7 @@ def _det_vjp(g, A, result):
 
 @primitive(namespace="linalg", title="LinalgDetBackward0", outputs=("result",), inputs=("A",), vjp=_det_vjp)
 def _det(A):
-    diagonal, sign = _factors(A, "linalg.det")
-    return diagonal.prod(-1) * sign
+    return _factors(A, "linalg.det").prod(-1)
 
 
 @function(namespace="linalg")
@@ -85,8 +85,8 @@ def _slogdet_vjp(g_sign, g_logabsdet, A, sign):
     conjugates=False,
 )
 def _slogdet(A):
-    diagonal, sign = _factors(A, "linalg.slogdet")
-    return diagonal.sgn().prod(-1) * sign, diagonal.abs().log().sum(-1)
+    factors = _factors(A, "linalg.slogdet")
+    return factors.sgn().prod(-1), factors.abs().log().sum(-1)
 
 
 @function(namespace="linalg")

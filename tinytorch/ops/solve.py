@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .. import return_types
 from .declare import both, function, primitive, write_all_out, write_out
-from .lapack import getrf, getrs, getrs_inverse, trsm
+from .lapack import gesv, getrf, getrs, getrs_inverse, trsm
 
 _TRANSPOSED, (_UPPER, _RIGHT, _UNIT) = 1, (1, 2, 4)  # of lu_solve and solve_triangular: backend/decompose.h
 
@@ -36,8 +36,12 @@ def _solve_gradients(g_B, edges, X, A_shape, B_shape):
     first_order=_solve_first_order,
 )
 def _solve(A, B, check, op):
-    LU, pivots, info = getrf(A, check=check, op=op)
-    return getrs(LU, B, pivots=pivots, op=op)[0], info, LU, pivots
+    if A.shape[:-2] == B.shape[:-2]:
+        X, LU, pivots, info = gesv(A, B, check=check, op=op)
+    else:  # what is broadcast is factored once
+        LU, pivots, info = getrf(A, check=check, op=op)
+        X = getrs(LU, B, pivots=pivots, op=op)[0]
+    return X, info, LU, pivots
 
 
 def solution(A, B):

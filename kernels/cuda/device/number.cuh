@@ -56,7 +56,8 @@ static TT_DEVICE R real_of(T x) { return x; }
 static TT_DEVICE R square_of(T x) { return x * x; }
 static TT_DEVICE R size_of(T x) { return x < 0 ? -x : x; }
 static TT_DEVICE T scaled(T x, R by) { return x * by; }
-static TT_DEVICE T minus_product(T c, T a, T b) { return c - a * b; }
+static TT_DEVICE float minus_product(float c, float a, float b) { return tt_fma_f32(-a, b, c); }
+static TT_DEVICE double minus_product(double c, double a, double b) { return tt_fma_f64(-a, b, c); }
 static TT_DEVICE T plus_product(T c, T a, T b) { return c + a * b; }
 static TT_DEVICE bool is_nan(T x) { return x != x; }
 static TT_DEVICE bool is_zero(T x) { return x == 0; }

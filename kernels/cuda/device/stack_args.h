@@ -67,9 +67,25 @@ typedef struct {
     int64_t step_a, step_b, step_c;
     int32_t m, n, cols, at_once; /* of columns of b that a block has; as many blocks in y as there are such parts */
     int32_t option, nbatch;
-    int64_t count;
     int64_t batch[TT_CUDA_DIMS], a_strides[TT_CUDA_DIMS]; /* which a belongs to a problem, as in tt_stack */
 } tt_small_args;
+
+/* tiny: square matrices of which a lane has a row in registers, read where they lie. Variant: as small's */
+#define TT_TINY_CHOLESKY 0 /* out: the factor of a, option 1: the upper one */
+#define TT_TINY_LU 1 /* lu: the factors of a, with pivots; option 1: in order */
+#define TT_TINY_INV 2 /* out: the inverse of a */
+#define TT_TINY_SOLVE 3 /* out: the solution of the system a, b; lu: the factors, with pivots */
+#define TT_TINY_LU_SOLVE 4 /* out: the solution, from a, the factors, and pivots; options as lu_solve's */
+typedef struct {
+    const char *a, *b;
+    char *out, *lu; /* column-major, matrix after matrix */
+    int32_t *pivots, *info;
+    tt_fault *fault;
+    int64_t count, a_down, a_along, b_down, b_along; /* elements from row to row, from column to column */
+    int32_t n, cols, option, nbatch;
+    int64_t batch[TT_CUDA_DIMS]; /* elements from matrix to matrix; of given pivots: matrices */
+    int64_t a_strides[TT_CUDA_DIMS], b_strides[TT_CUDA_DIMS], pivot_strides[TT_CUDA_DIMS];
+} tt_tiny_args;
 
 /* jacobi: eigenvalues and singular values of small matrices, by rotations. Variant: likewise */
 #define TT_JACOBI_EIGH 0

@@ -1,17 +1,50 @@
 /* Factors and systems of square matrices of at most 32 rows: a team of lanes has a matrix, a lane a row of it, in
- * registers. The variant as in small.cuh, whose steps are the same, and so the bits; on an H200, 4096 matrices of 16 x
- * 16: see TT_TINY_... in stack_args.h. */
+ * registers; of right hand sides a lane has a column, and reads the factors from shared memory. Matrices are read where
+ * they lie, and the results written as they are wanted. The variant as in small.cuh. */
 #pragma once
 #include "cuda/device/warps.cuh"
-#define TT_ARGS tt_small_args
+#define TT_ARGS tt_tiny_args
 #define TASK (TT_VARIANT % TT_SMALL_LANES)
 #define ROWS LANES
+
+typedef T room[ROWS][ROWS + 1]; /* so that neither a row nor a column lies in one bank */
 
 static TT_DEVICE int lane_of_int(int x, int lane) {
     return __shfl_sync(~0u, x, (int)threadIdx.x % WARP / LANES * LANES + lane);
 }
 
-/* The lower factor; 0, or the order of the first minor that is not positive. */
+/* From the matrix's row in each lane to its column, or back. `place`: which row the lane's is. */
+static TT_DEVICE void put_row(const T *x, int place, room &s) {
+    __syncwarp();
+#pragma unroll
+    for (int j = 0; j < ROWS; j++) s[place][j] = x[j];
+    __syncwarp();
+}
+static TT_DEVICE void to_columns(T *x, int place, room &s) {
+    put_row(x, place, s);
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) x[i] = s[i][LANE];
+}
+static TT_DEVICE void to_rows(T *x, int place, room &s) {
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) s[i][LANE] = x[i];
+    __syncwarp();
+#pragma unroll
+    for (int j = 0; j < ROWS; j++) x[j] = s[place][j];
+}
+
+/* This lane's row of a matrix; zeros where there is none. Neighbouring lanes read neighbours. */
+static TT_DEVICE void take(T *x, const T *from, int64_t down, int64_t along, int rows, int cols, room &s) {
+    const bool by_columns = along < down;
+    const int64_t lane_step = by_columns ? along : down, step = by_columns ? down : along;
+    const int lanes = by_columns ? cols : rows, steps = by_columns ? rows : cols;
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) x[i] = LANE < lanes && i < steps ? from[LANE * lane_step + i * step] : number(0);
+    if (by_columns) to_rows(x, LANE, s);
+}
+
+/* The lower factor; 0, or the order of the first minor that is not positive. Above the diagonal nothing counts. */
 static TT_DEVICE int cholesky(T *row, int n) {
     int failed = 0;
 #pragma unroll
@@ -26,17 +59,19 @@ static TT_DEVICE int cholesky(T *row, int n) {
 #pragma unroll
         for (int j = k + 1; j < ROWS; j++) {
             const T by = conj_of(lane_of(row[k], j));
-            if (below && LANE >= j) row[j] = minus_product(row[j], row[k], by);
+            if (below) row[j] = minus_product(row[j], row[k], by);
         }
     }
     return failed;
 }
 
+/* The place where the exchange of rows k and `other` brings the row of that place. */
+static TT_DEVICE int exchanged(int place, int k, int other) { return place == k ? other : place == other ? k : place; }
+
 /* P L U; 0, or the number of the first pivot that is zero. Rows stay in their lanes: *place is where the exchanges
  * bring this lane's. */
-static TT_DEVICE int lu(T *row, int n, int *place, int *pivots, bool in_order, bool writes) {
+static TT_DEVICE int lu(T *row, int n, int *place, int *pivots, bool in_order) {
     int failed = 0;
-    *place = LANE;
 #pragma unroll
     for (int k = 0; k < ROWS; k++) {
         if (k >= n) break;
@@ -52,8 +87,8 @@ static TT_DEVICE int lu(T *row, int n, int *place, int *pivots, bool in_order, b
             }
         }
         const int lane = found % WARP, from = found / WARP;
-        if (writes && LANE == 0) pivots[k] = from + 1;
-        *place = *place == k ? from : LANE == lane ? k : *place;
+        if (pivots && LANE == 0) pivots[k] = from + 1;
+        *place = exchanged(*place, k, from);
         const T pivot = lane_of(row[k], lane);
         const bool zero = is_zero(pivot), below = !zero && *place > k;
         if (zero && !failed) failed = k + 1;
@@ -67,92 +102,102 @@ static TT_DEVICE int lu(T *row, int n, int *place, int *pivots, bool in_order, b
     return failed;
 }
 
-/* The element of this lane's row in the solution of a triangular system; row: of the lane's place. */
-static TT_DEVICE T solve(const T *row, int n, T x, bool lower, bool unit, const T *diagonal) {
+/* This lane's row's place after the exchanges of these pivots. */
+static TT_DEVICE int place_by(const int *pivots, int n, tt_fault *fault) {
+    int pivot = LANE < n && pivots ? pivots[LANE] : LANE + 1, place = LANE;
+    if (LANE < n && (pivot < 1 || pivot > n)) {
+        tt_report(fault, TT_FAULT_PIVOT, pivot, n, 0);
+        pivot = LANE + 1;
+    }
+    for (int k = 0; k < n; k++) place = exchanged(place, k, lane_of_int(pivot, k) - 1);
+    return place;
+}
+
+/* The solution of a triangular system, a column of right hand sides in each lane. */
+static TT_DEVICE void solve(const room &s, T *x, int n, bool lower, bool unit) {
 #pragma unroll
     for (int step = 0; step < ROWS; step++) {
         const int k = lower ? step : ROWS - 1 - step;
         if (k >= n) continue;
-        const T found = lane_of(unit ? x : x / *diagonal, k);
-        if (LANE == k) x = found;
-        if (lower ? LANE > k : LANE < k) x = minus_product(x, row[k], found);
+        if (!unit) x[k] = x[k] / s[k][k];
+#pragma unroll
+        for (int i = 0; i < ROWS; i++)
+            if (lower ? i > k : i < k) x[i] = minus_product(x[i], s[i][k], x[k]);
     }
-    return x;
+}
+
+/* Of a problem, where its matrix is, or which is its. */
+static TT_DEVICE int64_t place_of(const TT_ARGS &p, const int64_t *strides, int64_t problem) {
+    int64_t at = 0;
+    for (int d = p.nbatch - 1; d > 0; problem /= p.batch[d--]) at += problem % p.batch[d] * strides[d];
+    return p.nbatch ? at + problem * strides[0] : 0;
 }
 
 extern "C" __global__ void __launch_bounds__(TT_FLAT_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
-    const int n = p.n;
-    const int64_t matrix = blockIdx.x * (int64_t)TEAMS + TEAM;
-    const bool there = matrix < p.count, mine = there && LANE < n;
+    __shared__ room rooms[TT_FLAT_THREADS / LANES];
+    room &s = rooms[TEAM];
+    const int64_t problem = blockIdx.x * (int64_t)TEAMS + TEAM, first = (int64_t)blockIdx.y * LANES;
+    const bool there = problem < p.count, writes = there && blockIdx.y == 0; /* what all parts of a system have */
+    const int n = p.n, rows = there ? n : 0;
+    const T *const a = (const T *)p.a + (there ? place_of(p, p.a_strides, problem) : 0);
+    /* The upper factor is the adjoint of the lower one, of the adjoint. */
+    const bool flipped = (TASK == TT_TINY_CHOLESKY || TASK == TT_TINY_LU_SOLVE) && p.option;
+    const bool conjugate = TASK == TT_TINY_CHOLESKY ? p.option == 1 : TASK == TT_TINY_LU_SOLVE && p.option == 2;
     T row[ROWS];
     int info = 0;
-#if TASK == TT_SMALL_CHOLESKY
-    T *const b = (T *)(p.b + matrix * p.step_b);
+    take(row, a, flipped ? p.a_along : p.a_down, flipped ? p.a_down : p.a_along, rows, rows, s);
 #pragma unroll
     for (int j = 0; j < ROWS; j++)
-        row[j] = !mine || j >= n ? number(0) : p.option ? conj_of(b[j + LANE * n]) : b[LANE + j * n];
+        if (conjugate) row[j] = conj_of(row[j]);
+#if TASK == TT_TINY_CHOLESKY
+    T *const x = row;
+    const int cols = n;
     info = cholesky(row, n);
 #pragma unroll
-    for (int j = 0; j < ROWS; j++) {
-        const T x = j <= LANE ? row[j] : number(0);
-        if (mine && j < n) b[p.option ? j + LANE * n : LANE + j * n] = p.option ? conj_of(x) : x;
-    }
-#else
-    const bool inverts = TASK == TT_SMALL_INV, factors = inverts || TASK == TT_SMALL_LU;
-    int64_t at = matrix;
-    if (TASK == TT_SMALL_LU_SOLVE) {
-        int64_t rest = matrix;
-        at = 0;
-        for (int d = p.nbatch - 1; d >= 0; rest /= p.batch[d--]) at += rest % p.batch[d] * p.a_strides[d];
-    }
-    const T *const a = (const T *)(TASK == TT_SMALL_LU ? p.b + matrix * p.step_b : p.a + at * p.step_a);
-    const bool flipped = TASK == TT_SMALL_LU_SOLVE && p.option; /* the transposed system, or the adjoint one */
+    for (int j = 0; j < ROWS; j++)
+        if (j > LANE) row[j] = number(0);
+    if (flipped) to_columns(row, LANE, s);
 #pragma unroll
-    for (int j = 0; j < ROWS; j++) {
-        row[j] = !mine || j >= n ? number(0) : a[flipped ? j + LANE * n : LANE + j * n];
-        if (flipped && p.option == 2) row[j] = conj_of(row[j]);
-    }
+    for (int j = 0; j < ROWS; j++)
+        if (flipped) row[j] = conj_of(row[j]);
+#else
     int place = LANE;
-    if (factors) info = lu(row, n, &place, p.pivots + matrix * n, TASK == TT_SMALL_LU && p.option, !inverts && there);
-#if TASK == TT_SMALL_LU
-    T *const b = (T *)(p.b + matrix * p.step_b);
-    __syncwarp();
-#pragma unroll
-    for (int j = 0; j < ROWS; j++)
-        if (mine && j < n) b[place + j * n] = row[j];
+#if TASK == TT_TINY_LU_SOLVE
+    place = place_by(there ? p.pivots + place_of(p, p.pivot_strides, problem) * n : NULL, n, p.fault);
 #else
-    /* Of the right sides' row in this lane's place, where it stands; and the factors' row comes here. */
-    int from = LANE;
-    if (inverts) {
-        for (int lane = 0; lane < n; lane++) from = lane_of_int(place, lane) == LANE ? lane : from;
-#pragma unroll
-        for (int j = 0; j < ROWS; j++) row[j] = lane_of(row[j], from);
-    } else {
-        for (int i = 0; i < n; i++) {
-            int pivot = there ? p.pivots[at * n + i] : 1;
-            if (pivot < 1 || pivot > n) {
-                if (LANE == 0) tt_report(p.fault, TT_FAULT_PIVOT, pivot, n, 0);
-                pivot = i + 1;
-            }
-            const int first = lane_of_int(from, i), second = lane_of_int(from, pivot - 1);
-            from = LANE == pivot - 1 ? first : LANE == i ? second : from;
-        }
-    }
-    T diagonal = number(1);
+    info = lu(row, n, &place, TASK != TT_TINY_INV && writes ? p.pivots + problem * n : NULL,
+              TASK == TT_TINY_LU && p.option);
+#endif
+#if TASK == TT_TINY_LU || TASK == TT_TINY_SOLVE
+    T *const factors = (T *)p.lu + problem * n * n;
 #pragma unroll
     for (int j = 0; j < ROWS; j++)
-        if (j == LANE && j < n) diagonal = row[j];
-    T *const b = (T *)(p.b + matrix * p.step_b);
-    const int first = blockIdx.y * p.at_once, cols = inverts ? n : p.cols;
-    for (int c = first; c < cols && c < first + p.at_once; c++) {
-        T *const column = b + (int64_t)c * n;
-        T x = inverts ? number(from == c ? 1 : 0) : mine ? column[flipped ? LANE : from] : number(0);
-        x = flipped ? solve(row, n, x, true, false, &diagonal) : solve(row, n, x, true, true, &diagonal);
-        x = flipped ? solve(row, n, x, false, true, &diagonal) : solve(row, n, x, false, false, &diagonal);
-        if (mine) column[flipped ? from : LANE] = x;
-    }
-    if (blockIdx.y) return;
+        if (writes && LANE < n && j < n) factors[place + j * n] = row[j];
+#endif
+#if TASK != TT_TINY_LU
+    T x[ROWS];
+#if TASK == TT_TINY_INV
+    const int cols = n;
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) x[i] = number(i == place ? 1 : 0);
+#else
+    const int cols = p.cols - first < LANES ? (int)(p.cols - first) : LANES;
+    const T *const b = (const T *)p.b + (there ? place_of(p, p.b_strides, problem) : 0);
+    take(x, b + first * p.b_along, p.b_down, p.b_along, rows, there ? cols : 0, s);
+    to_columns(x, flipped ? LANE : place, s);
+#endif
+    put_row(row, TASK == TT_TINY_LU_SOLVE ? LANE : place, s); /* given factors are in order */
+    solve(s, x, n, true, !flipped);
+    solve(s, x, n, false, flipped);
+    to_rows(x, flipped ? place : LANE, s);
 #endif
 #endif
-    if (there && LANE == 0) p.info[matrix] = info;
+#if TASK != TT_TINY_LU
+    T *const out =
+        (T *)p.out + (problem * (TASK == TT_TINY_SOLVE || TASK == TT_TINY_LU_SOLVE ? p.cols : n) + first) * n;
+#pragma unroll
+    for (int j = 0; j < ROWS; j++)
+        if (LANE < rows && j < cols) out[LANE + j * n] = x[j];
+#endif
+    if (writes && LANE == 0) p.info[problem] = info;
 }

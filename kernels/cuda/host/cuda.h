@@ -12,7 +12,8 @@
     X(one_hot) X(add_at) X(join) X(rearrange) X(zero_triangle) X(random) X(dropout) X(multinomial) X(variates) \
     X(permutation) X(range) X(norms) X(scale) X(update) X(product) X(pool) X(resample) X(grid_sample) X(fft) X(conv) \
     X(recurrent) X(recurrent_backward) X(attention) X(attention_backward) X(batch_statistics) X(batch_norm) \
-    X(batch_norm_sums) X(unfold) X(sparse_product) X(sparse_dots) X(decompose) X(run_kernels)
+    X(batch_norm_sums) X(unfold) X(sparse_product) X(sparse_dots) X(decompose) X(decompose_as_given) \
+    X(run_kernels)
 /* clang-format on */
 #define TT_DECLARE(entry) TT_ENTRY_TYPE(entry) tt_cuda_##entry;
 TT_CUDA_ENTRIES(TT_DECLARE)

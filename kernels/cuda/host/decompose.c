@@ -126,9 +126,10 @@ bool tt_cuda_lu_solve(job *j) {
     return ok;
 }
 
-/* Of what fits into a block's shared memory without its inverse; as tt_cuda_decompose_small. */
-static int inv_small(job *j, matrices x, int *pivots) {
+/* As tt_cuda_decompose_small, of what fits into a block's shared memory without the right hand sides. */
+static int solve_small(job *j, matrices x, int *pivots) {
     tt_stack lu = *j->s, system = *j->s;
+    lu.first.option = 0;
     lu.first.out[0] = lu.first.a;
     lu.first.out[1] = pivots;
     lu.steps[0] = lu.step_a;
@@ -140,20 +141,26 @@ static int inv_small(job *j, matrices x, int *pivots) {
     system.first.b_cols = x.cols;
     system.step_b = x.step;
     system.info = j->spare;
-    if (!set_identity(j, x)) return -1;
     done = tt_cuda_decompose_small(TT_DECOMPOSE_lu_solve, &system);
     return done ? done : solve(j, operand_a(j), pivots, x, 0, NULL) ? 1 : -1;
 }
+
+/* A becomes its factors, x the solution. */
+static bool factor_and_solve(job *j, matrices x, int *pivots) {
+    int done = solve_small(j, x, pivots);
+    if (done) return done > 0;
+    if (!factor(j, operand_a(j), pivots)) return false;
+    if (solves_in_order(j)) return solve_in_order(j, operand_a(j), pivots, x);
+    return !x.cols || solve(j, operand_a(j), pivots, x, 0, NULL);
+}
+
+bool tt_cuda_solve(job *j) { return factor_and_solve(j, operand_b(j), j->s->first.out[2]); }
 
 bool tt_cuda_inv(job *j) {
     int n = j->s->first.n;
     matrices x = result(j, 0, n, n);
     int *pivots = room(j, j->s->count * n * (int64_t)sizeof(int));
-    int done = pivots ? inv_small(j, x, pivots) : -1;
-    if (done) return done > 0;
-    if (!factor(j, operand_a(j), pivots) || !set_identity(j, x)) return false;
-    if (solves_in_order(j)) return solve_in_order(j, operand_a(j), pivots, x);
-    return solve(j, operand_a(j), pivots, x, 0, NULL);
+    return pivots && set_identity(j, x) && factor_and_solve(j, x, pivots);
 }
 
 /* L D L^T and L D L^H, for which no library's routine takes Hermitian matrices. */

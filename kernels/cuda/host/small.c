@@ -24,30 +24,6 @@ static int threads_for(int64_t elements) {
 /* Of a column, in a kernel's variant. */
 static int lanes_for(int rows) { return TT_SMALL_LANES * (rows <= 8 ? 3 : rows <= 16 ? 4 : 5); }
 
-#define TINY 32          /* rows of a matrix whose rows are a warp's lanes' */
-#define TINY_ROW 256     /* bytes of a row in registers */
-#define TINY_COLUMNS 32  /* of a system, one after the other */
-
-/* Are rows in lanes what it takes? */
-static bool is_tiny(const tt_stack *s, int task) {
-    const tt_matrix *c = &s->first;
-    bool able = task == TT_SMALL_CHOLESKY || task == TT_SMALL_LU || task == TT_SMALL_LU_SOLVE || task == TT_SMALL_INV;
-    return able && c->m == c->n && c->n <= TINY &&
-           (1 << lanes_for(c->n) / TT_SMALL_LANES) * tt_itemsizes[s->dtype] <= TINY_ROW;
-}
-
-static int launch_tiny(const tt_stack *s, int task, tt_small_args *p) {
-    int lanes = lanes_for(s->first.n);
-    int64_t teams = TT_FLAT_THREADS >> lanes / TT_SMALL_LANES;
-    p->at_once = TINY_COLUMNS;
-    int64_t parts = task == TT_SMALL_LU_SOLVE ? (p->cols + TINY_COLUMNS - 1) / TINY_COLUMNS : 1;
-    if (parts > MAX_Y) return 0;
-    return TT_LAUNCH(tt_key(TT_FAMILY_tiny, 0, task + lanes, s->dtype, 0, 0, 0, 0), (s->count + teams - 1) / teams,
-                     parts, TT_FLAT_THREADS, 0, *p)
-               ? 1
-               : -1;
-}
-
 /* 1: done, 0: too large, -1: an error. `elements`: of shared memory. */
 static int launch(const tt_stack *s, int task, tt_small_args *p, int64_t elements, int64_t parts) {
     const tt_matrix *c = &s->first;
@@ -57,8 +33,6 @@ static int launch(const tt_stack *s, int task, tt_small_args *p, int64_t element
     p->step_a = s->step_a;
     p->m = c->m;
     p->n = c->n;
-    p->count = s->count;
-    if (is_tiny(s, task)) return launch_tiny(s, task, p);
     int64_t bytes = elements * tt_itemsizes[s->dtype];
     int lanes = lanes_for(task < TT_SMALL_GEQRF ? c->m : 32); /* reflectors are a whole warp's */
     return TT_LAUNCH(tt_key(TT_FAMILY_small, 0, task + lanes, s->dtype, 0, 0, 0, 0), s->count, parts,
