@@ -148,8 +148,13 @@ static void OF(softmax_backward_columns)(void *to, const void *pg, const void *p
     for (int64_t i = 0; i < n; i++) {
         const T *g = (const T *)pg + i * inner, *y = (const T *)py + i * inner;
         T *out = (T *)to + i * inner;
-        TT_INDEPENDENT
-        for (int64_t c = 0; c < m; c++) out[c] = log ? g[c] - OF(tt_exp)(y[c]) * s[c] : y[c] * (g[c] - s[c]);
+        if (log) {
+            TT_INDEPENDENT
+            for (int64_t c = 0; c < m; c++) out[c] = g[c] - OF(tt_exp)(y[c]) * s[c];
+        } else {
+            TT_INDEPENDENT
+            for (int64_t c = 0; c < m; c++) out[c] = y[c] * (g[c] - s[c]);
+        }
     }
 }
 
