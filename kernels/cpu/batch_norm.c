@@ -13,6 +13,7 @@ TT_ISA_TABLES(tt_batch_table, tt_batch)
 #define TILE TT_BATCH_TILE
 #define ROOM 2048 /* elements of a half type that are computed at once */
 #define WHOLE 16384 /* bytes of a channel that is brought together once for all its passes */
+#define GROUP 524288 /* ... of a group */
 
 enum { X, G, WEIGHT, BIAS, MEAN, RSTD, OPERANDS };
 
@@ -99,15 +100,16 @@ static void sum_channel(const job *j, int64_t c, int pass, const char *x, const 
     }
 }
 
+static void channel_statistics(const job *j, int64_t c, const char *x) {
+    sum_channel(j, c, SUM, x, NULL);
+    j->loops->divide(j->totals + c * j->size, 1, (double)j->n);
+    sum_channel(j, c, DEVSQ, x, NULL);
+}
+
 static void statistics_range(void *context, int64_t begin, int64_t end) {
     const job *j = context;
     char room[WHOLE] __attribute__((aligned(64)));
-    for (int64_t c = begin; c < end; c++) {
-        const char *x = whole_channel(j, j->x, c, room);
-        sum_channel(j, c, SUM, x, NULL);
-        j->loops->divide(j->totals + c * j->size, 1, (double)j->n);
-        sum_channel(j, c, DEVSQ, x, NULL);
-    }
+    for (int64_t c = begin; c < end; c++) channel_statistics(j, c, whole_channel(j, j->x, c, room));
 }
 
 static void sums_range(void *context, int64_t begin, int64_t end) {
@@ -255,6 +257,7 @@ typedef struct {
     char *means, *rstds; /* of each channel */
     int64_t together, weights;
     double eps;
+    bool kept, failed; /* kept: a group's elements of a half type are numbers until its results are there */
 } group_job;
 
 /* The sums of a group's channels, from c on. */
@@ -276,14 +279,19 @@ static void sum_group(const job *j, int64_t c, int64_t together) {
 }
 
 static void group_range(void *context, int64_t begin, int64_t end) {
-    const group_job *w = context;
+    group_job *w = context;
     const job *all = &w->groups, *j = &w->channels;
+    char *room = NULL;
+    if (w->kept && !(room = tt_scratch(all->n * all->size))) {
+        __atomic_store_n(&w->failed, true, __ATOMIC_RELAXED);
+        return;
+    }
     for (int64_t k = begin; k < end; k++) {
         int64_t c = k * w->together, of = k * j->size, at = c * j->size, n = w->together;
         int64_t of_weight = c % w->weights * j->size;
         const char *weight = j->weight ? j->weight + of_weight : NULL;
         if (!j->g) {
-            statistics_range((void *)all, k, k + 1);
+            channel_statistics(all, k, room ? elements_of(all, all->x, k, 0, all->n, room) : NULL);
             j->loops->divide(all->products + of, 1, (double)all->n);
             j->loops->rsqrt(all->products + of, 1, w->eps);
         }
@@ -297,7 +305,15 @@ static void group_range(void *context, int64_t begin, int64_t end) {
             j->loops->affine(j->scale + at, j->shift + at, weight, w->bias ? w->bias + of_weight : NULL, j->mean + at,
                              j->rstd + at, n);
         tt_batch_numbers numbers = numbers_of(j, c);
-        if (j->inner == 1) write_elements(j, c, n, &numbers, n);
+        if (room) {
+            for (int64_t i = 0; i < n && j->inner > 1; i++) {
+                char *run = room + i * j->inner * j->size;
+                numbers = numbers_of(j, c + i);
+                compute(j, run, NULL, run, &numbers, j->inner, 0);
+            }
+            if (j->inner == 1) compute(j, room, NULL, room, &numbers, n, n);
+            j->narrow(j->out + c * j->inner * j->stored, room, all->n);
+        } else if (j->inner == 1) write_elements(j, c, n, &numbers, n);
         else if (!j->g) runs_range((void *)j, c, c + n);
         else
             for (int64_t i = 0; i < n; i++) {
@@ -305,6 +321,7 @@ static void group_range(void *context, int64_t begin, int64_t end) {
                 write_elements(j, (c + i) * j->inner, j->inner, &numbers, 0);
             }
     }
+    tt_scratch_free(room);
 }
 
 /* The entries */
@@ -471,7 +488,10 @@ bool tt_cpu_group_norm(const tt_batch_norm_work *w, int64_t together, double eps
             each->products = w->of_weight->data;
             each->totals = w->of_bias->data;
         }
+        j.kept = !w->g && all->widen && all->n * all->size <= GROUP;
         if (ok) over_channels(all, group_range);
+        if (ok && j.failed) tt_fail(TT_OUT_OF_MEMORY, "group_norm: out of memory for a group's elements");
+        ok = ok && !j.failed;
     }
     if (numbers) tt_scratch_free(numbers);
     tt_plain_done(in, OPERANDS);
