@@ -124,6 +124,17 @@ def test_group_norm_of_halves(shape, groups, dtype, parameters, threads):
 
 
 @pytest.mark.parametrize(
+    "op", [lambda x: F.layer_norm(x, (32,)), lambda x: F.group_norm(x, 4)], ids=["layer_norm", "group_norm"]
+)
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+def test_formulas_of_halves_are_float32(dtype, op):
+    """Under create_graph, too: differences from a mean of 100 would be rounding."""
+    x, g = (made(5, 8, 32, dtype=dtype) + 100).requires_grad_(), made(5, 8, 32, dtype=dtype).cos()
+    plain, formula = (tt.autograd.grad(op(x), x, g, create_graph=c)[0].detach().float() for c in (False, True))
+    assert (plain - formula).abs().max() < 0.01 * plain.abs().max()
+
+
+@pytest.mark.parametrize(
     "op",
     [
         lambda x: x.softmax(-1),
