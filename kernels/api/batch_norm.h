@@ -17,3 +17,11 @@ tt_array *tt_batch_norm_sums(tt_array *g, tt_array *x, tt_array *mean);
  * computed in. */
 tt_array *tt_batch_norm_backward(tt_array *g, tt_array *x, tt_array *weight, tt_array *mean, tt_array *rstd, int own,
                                  tt_array **of);
+
+/* group_norm: channels are normalised in groups, each sample by itself. fits: has the device a kernel? stats: of each
+ * group 1 / standard deviation and the mean, (batch, groups). of: the gradients of weight and bias, for each sample:
+ * (batch, channels). All of the dtype computed in. */
+int tt_group_norm_fits(tt_array *x);
+tt_array *tt_group_norm(tt_array *x, tt_array *weight, tt_array *bias, int64_t groups, double eps, tt_array **stats);
+tt_array *tt_group_norm_backward(tt_array *g, tt_array *x, tt_array *weight, tt_array *rstd, tt_array *mean,
+                                 tt_array **of);

@@ -69,6 +69,9 @@ typedef struct tt_backend {
     bool (*batch_statistics)(const tt_batch_norm_work *of, const tt_batch_statistics_work *w);
     bool (*batch_norm)(const tt_batch_norm_work *w);
     bool (*batch_norm_sums)(const tt_batch_norm_work *w);
+    /* optional: groups of so many channels share mean and rstd, which it writes; or, with w->g, the gradients, those
+     * of weight and bias for each sample */
+    bool (*group_norm)(const tt_batch_norm_work *w, int64_t together, double eps);
     bool (*class_loss)(tt_array *out, const tt_class_work *w);
     bool (*class_loss_backward)(tt_array *out, const tt_class_work *w, tt_array *g, tt_array *weight_sum);
     bool (*class_targets)(tt_array *out, const tt_class_work *w);

@@ -10,7 +10,7 @@ typedef struct {
     tt_array *of_weight,
         *of_bias; /* where mean and rstd are those of x and out is its gradient: those of weight and bias */
     tt_array *sums; /* (2, channels): what batch_norm_sums is to write */
-    int64_t outer, channels, inner;
+    int64_t outer, channels, inner; /* group_norm: channels of all `outer` samples */
 } tt_batch_norm_work;
 
 /* What else the statistics need. */

@@ -13,6 +13,7 @@ TT_ISA_TABLES(tt_batch_table, tt_batch)
 #define TILE TT_BATCH_TILE
 #define ROOM 2048 /* elements of a half type that are computed at once */
 #define WHOLE 16384 /* bytes of a channel that is brought together once for all its passes */
+#define GROUP 524288 /* ... of a group */
 
 enum { X, G, WEIGHT, BIAS, MEAN, RSTD, OPERANDS };
 
@@ -99,15 +100,16 @@ static void sum_channel(const job *j, int64_t c, int pass, const char *x, const 
     }
 }
 
+static void channel_statistics(const job *j, int64_t c, const char *x) {
+    sum_channel(j, c, SUM, x, NULL);
+    j->loops->divide(j->totals + c * j->size, 1, (double)j->n);
+    sum_channel(j, c, DEVSQ, x, NULL);
+}
+
 static void statistics_range(void *context, int64_t begin, int64_t end) {
     const job *j = context;
     char room[WHOLE] __attribute__((aligned(64)));
-    for (int64_t c = begin; c < end; c++) {
-        const char *x = whole_channel(j, j->x, c, room);
-        sum_channel(j, c, SUM, x, NULL);
-        j->loops->divide(j->totals + c * j->size, 1, (double)j->n);
-        sum_channel(j, c, DEVSQ, x, NULL);
-    }
+    for (int64_t c = begin; c < end; c++) channel_statistics(j, c, whole_channel(j, j->x, c, room));
 }
 
 static void sums_range(void *context, int64_t begin, int64_t end) {
@@ -247,6 +249,81 @@ static void rows_range(void *context, int64_t begin, int64_t end) {
     write_elements(j, begin * j->channels, (end - begin) * j->channels, &numbers, j->channels);
 }
 
+/* Groups of channels that share statistics: a thread takes whole groups */
+
+typedef struct {
+    job groups, channels; /* the input as groups, for their statistics, and as channels: of all samples, one by one */
+    const char *bias;
+    char *means, *rstds; /* of each channel */
+    int64_t together, weights;
+    double eps;
+    bool kept, failed; /* kept: a group's elements of a half type are numbers until its results are there */
+} group_job;
+
+/* The sums of a group's channels, from c on. */
+static void sum_group(const job *j, int64_t c, int64_t together) {
+    char rooms[2][TT_BLOCK * 8] __attribute__((aligned(64)));
+    int64_t width = TILE / j->size;
+    for (int64_t end = c + together, n; c < end; c += n) {
+        char *sum = j->totals + c * j->size, *products = j->products + c * j->size;
+        const char *mean = j->mean + c * j->size;
+        n = 1;
+        if (j->n == 1) { /* a row */
+            n = end - c < width ? end - c : width;
+            j->loops->sums_rows(sum, products, j->g + c * j->stored, j->x + c * j->stored, mean, 0, 1, n, j->widen);
+        } else if (j->blocks == 1) {
+            const char *x = elements_of(j, j->x, c, 0, j->n, rooms[0]), *g = elements_of(j, j->g, c, 0, j->n, rooms[1]);
+            j->loops->sums(sum, products, g, x, mean, j->n);
+        } else sum_channel(j, c, GRADIENT, NULL, NULL);
+    }
+}
+
+static void group_range(void *context, int64_t begin, int64_t end) {
+    group_job *w = context;
+    const job *all = &w->groups, *j = &w->channels;
+    char *room = NULL;
+    if (w->kept && !(room = tt_scratch(all->n * all->size))) {
+        __atomic_store_n(&w->failed, true, __ATOMIC_RELAXED);
+        return;
+    }
+    for (int64_t k = begin; k < end; k++) {
+        int64_t c = k * w->together, of = k * j->size, at = c * j->size, n = w->together;
+        int64_t of_weight = c % w->weights * j->size;
+        const char *weight = j->weight ? j->weight + of_weight : NULL;
+        if (!j->g) {
+            channel_statistics(all, k, room ? elements_of(all, all->x, k, 0, all->n, room) : NULL);
+            j->loops->divide(all->products + of, 1, (double)all->n);
+            j->loops->rsqrt(all->products + of, 1, w->eps);
+        }
+        j->loops->fill(w->means + at, all->totals + of, n);
+        j->loops->fill(w->rstds + at, all->products + of, n);
+        if (j->g) {
+            sum_group(j, c, n);
+            j->loops->group_slopes(j->scale + at, j->shift + at, j->slope + at, j->products + at, j->totals + at,
+                                   weight, all->products + of, n, (double)all->n);
+        } else
+            j->loops->affine(j->scale + at, j->shift + at, weight, w->bias ? w->bias + of_weight : NULL, j->mean + at,
+                             j->rstd + at, n);
+        tt_batch_numbers numbers = numbers_of(j, c);
+        if (room) {
+            for (int64_t i = 0; i < n && j->inner > 1; i++) {
+                char *run = room + i * j->inner * j->size;
+                numbers = numbers_of(j, c + i);
+                compute(j, run, NULL, run, &numbers, j->inner, 0);
+            }
+            if (j->inner == 1) compute(j, room, NULL, room, &numbers, n, n);
+            j->narrow(j->out + c * j->inner * j->stored, room, all->n);
+        } else if (j->inner == 1) write_elements(j, c, n, &numbers, n);
+        else if (!j->g) runs_range((void *)j, c, c + n);
+        else
+            for (int64_t i = 0; i < n; i++) {
+                numbers = numbers_of(j, c + i);
+                write_elements(j, (c + i) * j->inner, j->inner, &numbers, 0);
+            }
+    }
+    tt_scratch_free(room);
+}
+
 /* The entries */
 
 static job job_of(const tt_batch_norm_work *w, const tt_plain *in, int dtype) {
@@ -371,6 +448,50 @@ bool tt_cpu_batch_norm(const tt_batch_norm_work *w) {
         if (ok && w->inner > 1 && with_sums) over_channels(&j, gradient_range);
         else if (ok && w->inner > 1) tt_parallel(w->outer * j.channels, grain_of(j.inner), runs_range, &j);
         else if (ok) tt_parallel(j.n, grain_of(j.channels), rows_range, &j);
+    }
+    if (numbers) tt_scratch_free(numbers);
+    tt_plain_done(in, OPERANDS);
+    return ok;
+}
+
+bool tt_cpu_group_norm(const tt_batch_norm_work *w, int64_t together, double eps) {
+    int dtype = w->mean->dtype;
+    tt_plain in[OPERANDS] = {{0}};
+    char *numbers = NULL;
+    bool ok = take(in, w, dtype);
+    if (ok) {
+        group_job j = {.groups = job_of(w, in, dtype),
+                       .channels = job_of(w, in, dtype),
+                       .bias = tt_plain_data(&in[BIAS]),
+                       .together = together,
+                       .weights = w->channels / w->outer,
+                       .eps = eps};
+        job *all = &j.groups, *each = &j.channels;
+        int64_t bytes = w->channels * each->size;
+        each->n = w->inner;
+        each->blocks = (each->n + TT_BLOCK - 1) / TT_BLOCK;
+        all->channels = w->channels / together;
+        all->n = all->inner = w->inner * together;
+        all->blocks = (all->n + TT_BLOCK - 1) / TT_BLOCK;
+        all->totals = w->mean->data;
+        all->products = w->rstd->data;
+        int64_t parts = w->g ? bytes * each->blocks : all->channels * all->size * all->blocks;
+        ok = (numbers = tt_scratch(5 * bytes + 2 * parts));
+        each->mean = j.means = numbers;
+        each->rstd = j.rstds = numbers + bytes;
+        each->scale = numbers + 2 * bytes;
+        each->shift = numbers + 3 * bytes;
+        each->slope = w->g ? numbers + 4 * bytes : NULL;
+        all->parts = each->parts = numbers + 5 * bytes;
+        each->out = w->out->data;
+        if (w->g) {
+            each->products = w->of_weight->data;
+            each->totals = w->of_bias->data;
+        }
+        j.kept = !w->g && all->widen && all->n * all->size <= GROUP;
+        if (ok) over_channels(all, group_range);
+        if (ok && j.failed) tt_fail(TT_OUT_OF_MEMORY, "group_norm: out of memory for a group's elements");
+        ok = ok && !j.failed;
     }
     if (numbers) tt_scratch_free(numbers);
     tt_plain_done(in, OPERANDS);

@@ -23,6 +23,7 @@ typedef struct {
     void (*normalize)(void *out, const void *x, const tt_batch_numbers *c, int64_t n, int64_t row);
     void (*gradient)(void *out, const void *g, const void *x, const tt_batch_numbers *c, int64_t n, int64_t row);
     void (*rsqrt)(void *variance, int64_t n, double eps); /* 1 / sqrt(variance + eps) */
+    void (*fill)(void *x, const void *value, int64_t n);
     void (*divide)(void *x, int64_t n, double by);
     void (*multiply)(void *x, int64_t n, double by);
     void (*mix)(void *x, const void *value, int64_t n, double part, double factor); /* x += part (value factor) */
@@ -32,6 +33,9 @@ typedef struct {
     /* what the sums say about the gradients of x, weight and bias */
     void (*slopes)(void *scale, void *shift, void *slope, void *of_weight, void *of_bias, const void *weight,
                    const void *rstd, const void *sum, const void *products, int64_t n, double count);
+    /* the same of n channels that share statistics; the products become the gradients of weight */
+    void (*group_slopes)(void *scale, void *shift, void *slope, void *products, const void *sum, const void *weight,
+                         const void *rstd, int64_t n, double count);
 } tt_batch_loops;
 typedef struct {
     tt_batch_loops f32, f64;

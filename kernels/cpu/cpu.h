@@ -9,7 +9,7 @@
 /* clang-format off */
 #define TT_CPU_ENTRIES(X) \
     X(copy) X(fill) X(read) X(convert) X(elementwise) X(reduce) X(reduce_index) X(reduce_var) X(reduce_logsumexp) \
-    X(softmax) X(norm) X(norm_weight) X(batch_statistics) X(batch_norm) X(batch_norm_sums) X(class_loss) \
+    X(softmax) X(norm) X(norm_weight) X(batch_statistics) X(batch_norm) X(batch_norm_sums) X(group_norm) X(class_loss) \
     X(class_loss_backward) X(class_targets) X(scan) X(sort) X(move_indexed) X(nonzero) X(repeat_positions) X(groups) \
     X(distinct) X(search) X(isin) X(extremes) X(histogram) X(one_hot) X(add_at) X(rearrange) X(zero_triangle) \
     X(random) X(dropout) X(multinomial) X(variates) X(permutation) X(range) X(update) X(product) X(attention) \

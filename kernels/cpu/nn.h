@@ -18,14 +18,21 @@ typedef struct {
     bool logits;         /* else log-probabilities */
 } tt_classes;
 
+/* Columns of a half type: their casts, and room for all numbers of m columns, which the logarithm does not need. */
+typedef struct {
+    tt_cast_loop widen, narrow;
+    void *room;
+} tt_nn_halves;
+
 typedef struct {
     /* log: the logarithm of it. The columns' form works on n rows that are `inner` elements apart, m columns of them
-     * at a time. */
+     * at a time; half: NULL where they are of the dtype computed in. */
     void (*softmax)(void *out, const void *x, int64_t n, bool log);
-    void (*softmax_columns)(void *out, const void *x, int64_t n, int64_t inner, int64_t m, bool log);
+    void (*softmax_columns)(void *out, const void *x, int64_t n, int64_t inner, int64_t m, bool log,
+                            const tt_nn_halves *half);
     void (*softmax_backward)(void *out, const void *g, const void *y, int64_t n, bool log);
     void (*softmax_backward_columns)(void *out, const void *g, const void *y, int64_t n, int64_t inner, int64_t m,
-                                     bool log);
+                                     bool log, const tt_nn_halves *half);
     /* layer_norm or, without mean, rms_norm of one row; weight and bias may be NULL */
     void (*norm)(void *out, const void *x, const void *weight, const void *bias, int64_t n, double eps, void *mean,
                  void *rstd);

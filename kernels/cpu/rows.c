@@ -7,10 +7,11 @@
 
 TT_ISA_TABLES(tt_nn_table, tt_nn)
 
-#define ELEMENTS 16384 /* of a row's work that are worth a thread */
-#define LONGEST 8192   /* elements of rows or columns that are cast in the cache */
-#define NARROWEST 32   /* columns that are cast in the cache: fewer make too short pieces of rows */
-#define TOGETHER 2048  /* elements of short rows that are cast at once */
+#define ELEMENTS 16384      /* of a row's work that are worth a thread */
+#define LONGEST 8192        /* elements of rows that are cast in the cache */
+#define COLUMNS_ROOM 131072 /* numbers of columns that are kept in the cache */
+#define NARROWEST 128       /* columns of which they are kept: pieces of fewer take longer than copies of all */
+#define TOGETHER 2048       /* elements of short rows that are cast at once */
 
 const tt_nn_loops *tt_nn_loops_of(int dtype) {
     return dtype == TT_F64 ? &tt_nn[tt_isa_index]->f64 : &tt_nn[tt_isa_index]->f32;
@@ -78,7 +79,8 @@ typedef struct {
     row_job rows;
     const tt_nn_loops *loops;
     int64_t inner, width, chunks; /* chunks of up to `width` columns in a slab of n x inner elements */
-    bool log;
+    bool log, kept; /* kept: exponentials of columns, until their sums are there */
+    bool failed;
 } softmax_job;
 
 static void softmax_row(const void *job, void *out, const void *a, const void *y, int64_t r) {
@@ -88,50 +90,47 @@ static void softmax_row(const void *job, void *out, const void *a, const void *y
     else j->loops->softmax(out, a, j->rows.in.n, j->log);
 }
 
-/* m columns of a half type, from the byte `at` on. */
-static void half_columns(const softmax_job *j, int64_t at, int64_t m) {
-    const rows *in = &j->rows.in;
-    float a[LONGEST] __attribute__((aligned(64))), b[LONGEST] __attribute__((aligned(64))), *out = in->b ? a : b;
-    int64_t pitch = j->inner * in->stored;
-    for (int64_t r = 0; r < in->n; r++) {
-        in->widen(a + r * m, in->a + at + r * pitch, m);
-        if (in->b) in->widen(b + r * m, in->b + at + r * pitch, m);
-    }
-    if (in->b) j->loops->softmax_backward_columns(out, a, b, in->n, m, m, j->log);
-    else j->loops->softmax_columns(out, a, in->n, m, m, j->log);
-    for (int64_t r = 0; r < in->n; r++) in->narrow(in->out + at + r * pitch, out + r * m, m);
-}
-
 static void columns_range(void *context, int64_t begin, int64_t end) {
-    const softmax_job *j = context;
+    softmax_job *j = context;
     const rows *in = &j->rows.in;
+    tt_nn_halves casts = {in->widen, in->narrow, NULL}, *half = in->widen ? &casts : NULL;
+    if (j->kept && half && !(casts.room = tt_scratch(in->n * j->width * in->size))) {
+        __atomic_store_n(&j->failed, true, __ATOMIC_RELAXED);
+        return;
+    }
     for (int64_t k = begin; k < end; k++) {
         int64_t column = k % j->chunks * j->width, rest = j->inner - column;
         int64_t at = (k / j->chunks * in->n * j->inner + column) * in->stored, m = rest < j->width ? rest : j->width;
         char *out = in->out + at;
         const char *a = in->a + at;
-        if (in->widen) half_columns(j, at, m);
-        else if (in->b) j->loops->softmax_backward_columns(out, a, in->b + at, in->n, j->inner, m, j->log);
-        else j->loops->softmax_columns(out, a, in->n, j->inner, m, j->log);
+        if (in->b) j->loops->softmax_backward_columns(out, a, in->b + at, in->n, j->inner, m, j->log, half);
+        else j->loops->softmax_columns(out, a, in->n, j->inner, m, j->log, half);
     }
+    tt_scratch_free(casts.room);
 }
 
 bool tt_cpu_softmax(tt_array *out, tt_array *x, tt_array *y, int64_t n, int64_t inner, bool log) {
     int dtype = tt_compute_dtype(x->dtype);
     tt_plain p[2] = {{0}};
     tt_wide wide = {0};
-    bool cached = in_cache(out, x, y, inner == 1 ? n : n * NARROWEST);
-    int64_t width = inner < TT_NN_COLUMNS ? inner : TT_NN_COLUMNS;
-    if (cached && inner > 1 && width > LONGEST / n) width = LONGEST / n;
-    softmax_job j = {
-        .rows.row = softmax_row, .loops = tt_nn_loops_of(dtype), .inner = inner, .width = width, .log = log};
+    bool kept = inner > 1 && !y && !log;
+    int64_t width = inner < TT_NN_COLUMNS ? inner : TT_NN_COLUMNS, narrowest = inner < NARROWEST ? inner : NARROWEST;
+    bool cached = in_cache(out, x, y, inner == 1 ? n : 1) && (!kept || n * narrowest <= COLUMNS_ROOM);
+    if (cached && kept && width > COLUMNS_ROOM / n) width = COLUMNS_ROOM / n;
+    softmax_job j = {.rows.row = softmax_row,
+                     .loops = tt_nn_loops_of(dtype),
+                     .inner = inner,
+                     .width = width,
+                     .log = log,
+                     .kept = kept};
     j.chunks = (inner + width - 1) / width;
     bool ok = rows_start(&j.rows.in, p, &wide, out, x, y, n, dtype, cached);
     if (ok)
         tt_parallel(out->numel / (n * inner) * j.chunks, tt_nn_grain(n * width),
                     inner == 1 ? rows_range : columns_range, &j);
+    if (ok && j.failed) tt_fail(TT_OUT_OF_MEMORY, "softmax: out of memory for the columns that are kept");
     tt_plain_done(p, 2);
-    return tt_wide_end(&wide, ok);
+    return tt_wide_end(&wide, ok && !j.failed);
 }
 
 /* Normalisation */

@@ -126,3 +126,58 @@ tt_array *tt_batch_norm_sums(tt_array *g, tt_array *x, tt_array *mean) {
     tt_free(sums);
     return NULL;
 }
+
+int tt_group_norm_fits(tt_array *x) {
+    return tt_backend_of(x->storage->device)->group_norm && x->ndim >= 2 && x->numel && tt_is_floating(x->dtype);
+}
+
+/* made: what else it writes, of `columns` numbers for each sample */
+static tt_array *groups_of(const char *op, tt_batch_norm_work w, int64_t groups, double eps, tt_array **made) {
+    int64_t batch = w.x->shape[0], channels = w.x->shape[1];
+    int dtype = tt_compute_dtype(w.x->dtype);
+    if (groups < 1 || channels % groups || !has_one_each(op, w.weight, channels) || !has_one_each(op, w.bias, channels))
+        return tt_fail(TT_RUNTIME_ERROR, "%s: expected groups and parameters of %lld channels", op,
+                       (long long)channels);
+    tt_array *out = w.out = tt_empty(w.x->dtype, w.x->ndim, w.x->shape);
+    bool ok = out;
+    for (int k = 0; k < 2 && ok; k++) ok = (made[k] = tt_empty(dtype, 2, (int64_t[]){batch, w.g ? channels : groups}));
+    if (w.g) w.of_weight = made[0], w.of_bias = made[1];
+    else w.rstd = made[0], w.mean = made[1];
+    w.outer = batch;
+    w.channels = batch * channels;
+    w.inner = w.x->numel / w.channels;
+    if (ok && TT_WORK(op, group_norm, &w, channels / groups, eps)) return out;
+    for (int k = 0; k < 2; k++) {
+        if (made[k]) tt_free(made[k]);
+        made[k] = NULL;
+    }
+    if (out) tt_free(out);
+    return NULL;
+}
+
+tt_array *tt_group_norm(tt_array *x, tt_array *weight, tt_array *bias, int64_t groups, double eps, tt_array **stats) {
+    static const char op[] = "group_norm";
+    TT_ON_DEVICE(NULL, op, 3, ((tt_array *[]){x, weight, bias}));
+    stats[0] = stats[1] = NULL;
+    if (!tt_ready(x) || (weight && !tt_ready(weight)) || (bias && !tt_ready(bias))) return tt_decline();
+    if (!tt_group_norm_fits(x)) return tt_fail(TT_NOT_IMPLEMENTED, "%s: not implemented for this array", op);
+    return groups_of(op, (tt_batch_norm_work){.x = x, .weight = weight, .bias = bias}, groups, eps, stats);
+}
+
+tt_array *tt_group_norm_backward(tt_array *g, tt_array *x, tt_array *weight, tt_array *rstd, tt_array *mean,
+                                 tt_array **of) {
+    static const char op[] = "group_norm_backward";
+    tt_array *all[] = {g, x, weight, rstd, mean};
+    TT_ON_DEVICE(NULL, op, 5, all);
+    of[0] = of[1] = NULL;
+    for (int k = 0; k < 5; k++)
+        if (all[k] && !tt_ready(all[k])) return tt_decline();
+    if (!tt_group_norm_fits(x)) return tt_fail(TT_NOT_IMPLEMENTED, "%s: not implemented for this array", op);
+    int dtype = tt_compute_dtype(x->dtype);
+    if (!tt_same_shape(g, x) || g->dtype != x->dtype || !tt_same_shape(rstd, mean) || rstd->ndim != 2 ||
+        rstd->shape[0] != x->shape[0] || rstd->dtype != dtype || mean->dtype != dtype ||
+        !(rstd->flags & mean->flags & TT_FLAG_CONTIGUOUS))
+        return tt_fail(TT_RUNTIME_ERROR, "%s: expected a gradient like the input, and its statistics", op);
+    tt_batch_norm_work w = {.x = x, .g = g, .weight = weight, .rstd = rstd, .mean = mean};
+    return groups_of(op, w, rstd->shape[1], 0, of);
+}

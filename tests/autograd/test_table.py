@@ -70,7 +70,7 @@ MORE_BYTES = {
     "gaussian_nll_loss": "a mask beside the clamped variances",
     "getitem advanced": "a mask's places, 8 bytes each, so that backward need not look for them again",
     "grid_sample": "a composition, where PyTorch has a kernel",
-    "group_norm": "the normalized values, where there is a weight: its gradient is that of a product",
+    "group_norm": "a contiguous copy of an input that is none, which both directions read",
     "hardsigmoid": "of an expanded input, x + 3 has elements of its own",
     "index_put": "a mask's places",
     "linalg.householder_product": "a composition, where PyTorch has a kernel",

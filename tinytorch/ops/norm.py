@@ -84,6 +84,60 @@ def _of_halves_by_floats(input: Tensor, *parameters) -> bool:
     return input._h.dtype in _HALVES and any(p is not None and p._h.dtype == _FLOAT32 for p in parameters)
 
 
+def _along(t: Tensor, input: Tensor) -> Tensor:
+    """A number for each channel, to be broadcast with ``input``."""
+    return t.reshape(-1, *[1] * (input._h.ndim - 2))
+
+
+def _group_formula(g, input, weight, groups, eps, affine, edges):
+    """Of whole groups the formula of rows; of channels weight and bias."""
+    dtype, rows, over = input.dtype, (input.shape[0], groups, -1), [0, *range(2, input._h.ndim)]
+    g, input = in_dtype(g, ALL[dtype.compute]), in_dtype(input, ALL[dtype.compute])
+    x = input.reshape(rows)
+    x = x - x.mean(-1, keepdim=True)
+    rstd = ((x * x).mean(-1, keepdim=True) + eps).rsqrt()
+    h = x * rstd
+    grad = None
+    if edges[0] is not None:
+        d = (g if weight is None else g * _along(weight, input)).reshape(rows)
+        grad = rstd * (d - d.mean(-1, keepdim=True) - h * (d * h).mean(-1, keepdim=True))
+        grad = in_dtype(grad.reshape(input.shape), dtype)
+    return (
+        grad,
+        None if edges[1] is None else in_dtype((g * h.reshape(input.shape)).sum(over), weight.dtype),
+        None if edges[2] is None else in_dtype(g.sum(over), affine),
+    )
+
+
+def _group_first_order(g, input, weight, rstd, mean, groups, eps, affine, edges):
+    if g.dtype is not input.dtype:
+        return _group_formula(g, input, weight, groups, eps, affine, edges)
+    handles = g._h, input._h, NULL if weight is None else weight._h, rstd._h, mean._h
+    grad, of_weight, of_bias = _group_backward(*handles, ffi.new("tt_array *[2]"))
+    return (
+        grad,
+        None if edges[1] is None else in_dtype(of_weight.sum(0), weight.dtype),
+        None if edges[2] is None else in_dtype(of_bias.sum(0), affine),
+    )
+
+
+_grouped, _group_backward = gives_tensors(lib.tt_group_norm), gives_tensors(lib.tt_group_norm_backward)
+
+
+@primitive(
+    name="group_norm",
+    title="NativeGroupNormBackward0",
+    extra=("rstd", "mean"),
+    inputs=("input", "weight", "bias"),
+    vjp=_group_formula,
+    first_order=_group_first_order,
+)
+def _group_norm(input, weight, bias, groups, eps, affine):
+    """affine: the dtype of weight and bias"""
+    handles = (input._h, NULL if weight is None else weight._h, NULL if bias is None else bias._h)
+    return _grouped(*handles, groups, eps, ffi.new("tt_array *[2]"))
+
+
 def _check_shape(op, input: Tensor, normalized_shape) -> int:
     shape = tuple(normalized_shape)
     n = len(shape)
@@ -192,17 +246,17 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabl
                 f"group_norm: Expected {name} to be a vector of size equal to the number of channels in "
                 f"input, but got {name} of shape {list(t.shape)} and input of shape {list(shape)}"
             )
-    size = shape[1] // num_groups
-    for s in shape[2:]:
-        size *= s
     dtype = input.dtype
-    if _of_halves_by_floats(input, weight, bias):
-        input = input.float()
+    affine = float32 if _of_halves_by_floats(input, weight, bias) else dtype
     for name, t in (("weight", weight), ("bias", bias)):
-        if t is not None and t.dtype is not input.dtype:
+        if t is not None and t.dtype is not affine:
             raise RuntimeError(f"group_norm: expected {name} of dtype {dtype.name} or float32, got {t.dtype.name}")
-    out = layer_norm(input.reshape(shape[0] * num_groups, size), (size,), None, None, eps).reshape(shape)
-    channels = [shape[1]] + [1] * (len(shape) - 2)
-    out = out if weight is None else out * weight.reshape(channels)
-    out = out if bias is None else out + bias.reshape(channels)
-    return out.to(dtype)
+    if lib.tt_group_norm_fits(input._h):
+        x = input if input._h.flags & lib.TT_FLAG_CONTIGUOUS else input.contiguous()  # one copy for both directions
+        return _group_norm(x, weight, bias, num_groups, eps, affine)[0]
+    size = input._h.numel // ((shape[0] or 1) * num_groups)
+    rows = in_dtype(input, affine).reshape(shape[0] * num_groups, size)
+    out = layer_norm(rows, (size,), None, None, eps).reshape(shape)
+    out = out if weight is None else out * _along(weight, input)
+    out = out if bias is None else out + _along(bias, input)
+    return in_dtype(out, dtype)

@@ -17,6 +17,6 @@
 #include "cpu/simd/batch_norm_loops.h"
 
 #define TABLE(T)                                                                                                       \
-    {sums_##T,   sums_rows_##T, gather_##T, normalize_##T, gradient_##T, rsqrt_##T,                                    \
-     divide_##T, multiply_##T,  mix_##T,    affine_##T,    slopes_##T}
+    {sums_##T,   sums_rows_##T, gather_##T, normalize_##T, gradient_##T, rsqrt_##T,       fill_##T,                    \
+     divide_##T, multiply_##T,  mix_##T,    affine_##T,    slopes_##T,   group_slopes_##T}
 const tt_batch_table TT_LOCAL(tt_batch) = {TABLE(f32), TABLE(f64)};

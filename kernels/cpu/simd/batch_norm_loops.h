@@ -119,6 +119,11 @@ static void OF(rsqrt)(void *variance, int64_t n, double eps) {
     for (int64_t i = 0; i < n; i++) v[i] = OF(tt_rsqrt)(v[i] + (T)eps);
 }
 
+static void OF(fill)(void *x, const void *value, int64_t n) {
+    T v = *(const T *)value;
+    for (int64_t i = 0; i < n; i++) ((T *)x)[i] = v;
+}
+
 static void OF(divide)(void *x, int64_t n, double by) {
     for (int64_t i = 0; i < n; i++) ((T *)x)[i] /= (T)by;
 }
@@ -152,6 +157,22 @@ static void OF(slopes)(void *pscale, void *pshift, void *pslope, void *of_weight
         slope[i] = scale[i] * rstd[i] * along / by;
         ((T *)of_weight)[i] = along;
         ((T *)of_bias)[i] = sum[i];
+    }
+}
+
+static void OF(group_slopes)(void *pscale, void *pshift, void *pslope, void *pproducts, const void *psum,
+                             const void *pw, const void *pr, int64_t n, double count) {
+    T *scale = pscale, *shift = pshift, *slope = pslope, *products = pproducts, s = 0, p = 0, by = -(T)count;
+    const T *w = pw, *sum = psum, rstd = *(const T *)pr;
+    for (int64_t i = 0; i < n; i++) {
+        products[i] *= rstd;
+        s += w ? sum[i] * w[i] : sum[i];
+        p += w ? products[i] * w[i] : products[i];
+    }
+    for (int64_t i = 0; i < n; i++) {
+        scale[i] = w ? rstd * w[i] : rstd;
+        shift[i] = rstd * s / by;
+        slope[i] = rstd * rstd * p / by;
     }
 }
 

@@ -62,7 +62,8 @@ static void OF(top_row)(T *restrict top, const T *restrict x, int64_t m) {
     for (int64_t c = 0; c < m; c++) top[c] = x[c] > top[c] ? x[c] : top[c];
 }
 
-static void OF(exp_row)(T *restrict out, T *restrict s, const T *restrict x, const T *restrict top, int64_t m) {
+static void OF(exp_row)(T *out, T *s, const T *x, const T *top, int64_t m) {
+    TT_INDEPENDENT
     for (int64_t c = 0; c < m; c++) {
         T e = OF(tt_exp)(x[c] - top[c]);
         out[c] = e;
@@ -70,11 +71,8 @@ static void OF(exp_row)(T *restrict out, T *restrict s, const T *restrict x, con
     }
 }
 
-static void OF(shift_row)(T *restrict out, T *restrict s, const T *restrict x, const T *restrict top, int64_t m) {
-    for (int64_t c = 0; c < m; c++) {
-        out[c] = x[c] - top[c];
-        s[c] += OF(tt_exp)(x[c] - top[c]);
-    }
+static void OF(add_exp_row)(T *restrict s, const T *restrict x, const T *restrict top, int64_t m) {
+    for (int64_t c = 0; c < m; c++) s[c] += OF(tt_exp)(x[c] - top[c]);
 }
 
 /* Sums down columns: of TT_NN_CHUNK rows one after another, then a binary tree over those. */
@@ -100,23 +98,37 @@ static void OF(all_chunks)(OF(chunks) * t, T *s, int64_t m) {
     }
 }
 
-static void OF(softmax_columns)(void *to, const void *from, int64_t n, int64_t inner, int64_t m, bool log) {
-    T *out = to, top[TT_NN_COLUMNS], s[TT_NN_COLUMNS];
-    const T *x = from;
+static void OF(softmax_columns)(void *to, const void *from, int64_t n, int64_t inner, int64_t m, bool log,
+                                const tt_nn_halves *half) {
+    T top[TT_NN_COLUMNS], s[TT_NN_COLUMNS], room[TT_NN_COLUMNS] __attribute__((aligned(64)));
+    int64_t step = inner * (half ? 2 : (int64_t)sizeof(T)), pitch = half ? m : inner;
+    tt_cast_loop widen = half ? half->widen : NULL;
+    const char *x = from;
+    T *e = half ? half->room : to; /* the exponentials; not of the logarithm */
     OF(chunks) tree;
     tree.waiting = 0;
     for (int64_t c = 0; c < m; c++) top[c] = -(T)__builtin_inff(), s[c] = 0;
-    for (int64_t i = 0; i < n; i++) OF(top_row)(top, x + i * inner, m);
+    for (int64_t i = 0; i < n; i++) OF(top_row)(top, tt_as_read(x + i * step, room, m, widen), m);
     for (int64_t i = 0; i < n; i++) {
-        (log ? OF(shift_row) : OF(exp_row))(out + i * inner, s, x + i * inner, top, m);
+        const T *row = tt_as_read(x + i * step, room, m, widen);
+        if (log) OF(add_exp_row)(s, row, top, m);
+        else OF(exp_row)(e + i * pitch, s, row, top, m);
         if (n > TT_NN_CHUNK && (i + 1 == n || (i + 1) % TT_NN_CHUNK == 0)) OF(chunk)(&tree, s, i + 1, m);
     }
     if (tree.waiting) OF(all_chunks)(&tree, s, m);
     for (int64_t c = 0; c < m; c++) s[c] = log ? OF(tt_log)(s[c]) : 1 / s[c];
     for (int64_t i = 0; i < n; i++) {
-        T *row = out + i * inner;
-        TT_INDEPENDENT
-        for (int64_t c = 0; c < m; c++) row[c] = log ? row[c] - s[c] : row[c] * s[c];
+        T *out = half ? room : (T *)to + i * inner;
+        if (log) {
+            const T *row = tt_as_read(x + i * step, room, m, widen);
+            TT_INDEPENDENT
+            for (int64_t c = 0; c < m; c++) out[c] = row[c] - top[c] - s[c];
+        } else {
+            const T *row = e + i * pitch;
+            TT_INDEPENDENT
+            for (int64_t c = 0; c < m; c++) out[c] = row[c] * s[c];
+        }
+        if (half) half->narrow((char *)to + i * step, out, m);
     }
 }
 
@@ -135,21 +147,35 @@ static void OF(softmax_backward)(void *to, const void *pg, const void *py, int64
 }
 
 static void OF(softmax_backward_columns)(void *to, const void *pg, const void *py, int64_t n, int64_t inner, int64_t m,
-                                         bool log) {
-    T s[TT_NN_COLUMNS] = {0};
+                                         bool log, const tt_nn_halves *half) {
+    T s[TT_NN_COLUMNS] = {0}, rooms[2][TT_NN_COLUMNS] __attribute__((aligned(64)));
+    int64_t step = inner * (half ? 2 : (int64_t)sizeof(T));
+    tt_cast_loop widen = half ? half->widen : NULL;
     OF(chunks) tree;
     tree.waiting = 0;
     for (int64_t i = 0; i < n; i++) {
-        const T *g = (const T *)pg + i * inner, *y = (const T *)py + i * inner;
-        for (int64_t c = 0; c < m; c++) s[c] += log ? g[c] : g[c] * y[c];
+        const T *g = tt_as_read((const char *)pg + i * step, rooms[0], m, widen);
+        if (log) {
+            for (int64_t c = 0; c < m; c++) s[c] += g[c];
+        } else {
+            const T *y = tt_as_read((const char *)py + i * step, rooms[1], m, widen);
+            for (int64_t c = 0; c < m; c++) s[c] += g[c] * y[c];
+        }
         if (n > TT_NN_CHUNK && (i + 1 == n || (i + 1) % TT_NN_CHUNK == 0)) OF(chunk)(&tree, s, i + 1, m);
     }
     if (tree.waiting) OF(all_chunks)(&tree, s, m);
     for (int64_t i = 0; i < n; i++) {
-        const T *g = (const T *)pg + i * inner, *y = (const T *)py + i * inner;
-        T *out = (T *)to + i * inner;
-        TT_INDEPENDENT
-        for (int64_t c = 0; c < m; c++) out[c] = log ? g[c] - OF(tt_exp)(y[c]) * s[c] : y[c] * (g[c] - s[c]);
+        const T *g = tt_as_read((const char *)pg + i * step, rooms[0], m, widen);
+        const T *y = tt_as_read((const char *)py + i * step, rooms[1], m, widen);
+        T *out = half ? rooms[0] : (T *)to + i * inner;
+        if (log) {
+            TT_INDEPENDENT
+            for (int64_t c = 0; c < m; c++) out[c] = g[c] - OF(tt_exp)(y[c]) * s[c];
+        } else {
+            TT_INDEPENDENT
+            for (int64_t c = 0; c < m; c++) out[c] = y[c] * (g[c] - s[c]);
+        }
+        if (half) half->narrow((char *)to + i * step, out, m);
     }
 }
 

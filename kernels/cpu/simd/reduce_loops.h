@@ -52,12 +52,17 @@ TT_FN void OF(rows)(void *acc, const char *x, int64_t step, int64_t n, int64_t w
                 const T *a = tt_as_read(row, rooms[0], w, cast), *b = tt_as_read(row + next, rooms[1], w, cast);
                 const T *c = tt_as_read(row + 2 * next, rooms[2], w, cast);
                 const T *d = tt_as_read(row + 3 * next, rooms[3], w, cast);
-                TT_INDEPENDENT
-                for (int64_t k = 0; k < w; k++) {
-                    A t = join(to[k], map(a[k], p, k));
-                    t = join(t, map(b[k], p, k));
-                    t = join(t, map(c[k], p, k));
-                    to[k] = join(t, map(d[k], p, k));
+                int64_t k = 0;
+                for (; k + TT_LANES <= w; k += TT_LANES) { /* of four maxima in one loop gcc would make branches */
+                    A t[TT_LANES];
+                    for (int l = 0; l < TT_LANES; l++) t[l] = join(to[k + l], map(a[k + l], p, k + l));
+                    for (int l = 0; l < TT_LANES; l++) t[l] = join(t[l], map(b[k + l], p, k + l));
+                    for (int l = 0; l < TT_LANES; l++) t[l] = join(t[l], map(c[k + l], p, k + l));
+                    for (int l = 0; l < TT_LANES; l++) to[k + l] = join(t[l], map(d[k + l], p, k + l));
+                }
+                for (; k < w; k++) {
+                    A t = join(join(to[k], map(a[k], p, k)), map(b[k], p, k));
+                    to[k] = join(join(t, map(c[k], p, k)), map(d[k], p, k));
                 }
             } else
                 for (int64_t k = r; k < n; k += TT_LANES)
