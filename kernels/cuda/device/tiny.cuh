@@ -7,6 +7,10 @@
 #define TASK (TT_VARIANT % TT_SMALL_LANES)
 #define ROWS LANES
 
+/* Steps over 32 rows are loops: unrolled, those of an inverse take NVRTC 8 s, of complex numbers 21 s. What a loop's step
+ * is about lies at the rows' front, since the numbers of registers have to be known. */
+static const int UNROLLED = ROWS > 16 ? 1 : ROWS;
+
 typedef T room[ROWS][ROWS + 1]; /* so that neither a row nor a column lies in one bank */
 
 static TT_DEVICE int lane_of_int(int x, int lane) {
@@ -44,6 +48,17 @@ static TT_DEVICE void take(T *x, const T *from, int64_t down, int64_t along, int
     if (by_columns) to_rows(x, LANE, s);
 }
 
+/* The front element goes to the end. `back`: the end's is the front. */
+static TT_DEVICE void turn(T *x, bool back) {
+    const T front = x[back ? ROWS - 1 : 0];
+#pragma unroll
+    for (int j = 1; j < ROWS; j++) {
+        const int to = back ? ROWS - j : j - 1;
+        x[to] = x[back ? to - 1 : j];
+    }
+    x[back ? 0 : ROWS - 1] = front;
+}
+
 /* The lower factor; 0, or the order of the first minor that is not positive. Above the diagonal nothing counts. */
 static TT_DEVICE int cholesky(T *row, int n) {
     int failed = 0;
@@ -72,10 +87,10 @@ static TT_DEVICE int exchanged(int place, int k, int other) { return place == k 
  * bring this lane's. */
 static TT_DEVICE int lu(T *row, int n, int *place, int *pivots, bool in_order) {
     int failed = 0;
-#pragma unroll
-    for (int k = 0; k < ROWS; k++) {
-        if (k >= n) break;
-        const R here = size_of(row[k]);
+#pragma unroll UNROLLED
+    for (int k = 0; k < ROWS; k++, turn(row, false)) {
+        if (k >= n) continue;
+        const R here = size_of(row[0]);
         R best = *place < k || *place >= n || (in_order && *place > k) ? -1 : here == here ? here : (R)TT_INF_F32;
         int found = *place * WARP + LANE; /* the first place of those with the largest element */
         for (int by = LANES / 2; by; by /= 2) {
@@ -89,14 +104,15 @@ static TT_DEVICE int lu(T *row, int n, int *place, int *pivots, bool in_order) {
         const int lane = found % WARP, from = found / WARP;
         if (pivots && LANE == 0) pivots[k] = from + 1;
         *place = exchanged(*place, k, from);
-        const T pivot = lane_of(row[k], lane);
+        const T pivot = lane_of(row[0], lane);
         const bool zero = is_zero(pivot), below = !zero && *place > k;
         if (zero && !failed) failed = k + 1;
-        if (below) row[k] = row[k] / pivot;
+        if (below) row[0] = row[0] / pivot;
 #pragma unroll
-        for (int j = k + 1; j < ROWS; j++) {
+        for (int j = 1; j < ROWS; j++) {
+            if (k + j >= ROWS) continue;
             const T by = lane_of(row[j], lane);
-            if (below) row[j] = minus_product(row[j], row[k], by);
+            if (below) row[j] = minus_product(row[j], row[0], by);
         }
     }
     return failed;
@@ -115,14 +131,16 @@ static TT_DEVICE int place_by(const int *pivots, int n, tt_fault *fault) {
 
 /* The solution of a triangular system, a column of right hand sides in each lane. */
 static TT_DEVICE void solve(const room &s, T *x, int n, bool lower, bool unit) {
-#pragma unroll
-    for (int step = 0; step < ROWS; step++) {
-        const int k = lower ? step : ROWS - 1 - step;
+#pragma unroll UNROLLED
+    for (int step = 0; step < ROWS; step++, turn(x, !lower)) {
+        const int k = lower ? step : ROWS - 1 - step, front = lower ? 0 : ROWS - 1;
         if (k >= n) continue;
-        if (!unit) x[k] = x[k] / s[k][k];
+        if (!unit) x[front] = x[front] / s[k][k];
 #pragma unroll
-        for (int i = 0; i < ROWS; i++)
-            if (lower ? i > k : i < k) x[i] = minus_product(x[i], s[i][k], x[k]);
+        for (int j = 1; j < ROWS; j++) {
+            const int by = lower ? j : -j;
+            if (step + j < ROWS) x[front + by] = minus_product(x[front + by], s[k + by][k], x[front]);
+        }
     }
 }
 
