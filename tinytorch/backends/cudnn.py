@@ -8,8 +8,8 @@ setting that follows the rest of tinytorch: results are the same in every run (`
   finds by way of all scores in memory, kernels of ours compute that. On an H200 attention of bfloat16, forward
   and backward, takes a sixth more time then (8 x 12 x 4096 x 64: 3.8 ms instead of 3.2).
   ``use_deterministic_algorithms(True)`` overrules False.
-- ``allow_tf32``: round float32 operands of convolutions and recurrent layers to 10 bits of mantissa for tensor cores, as
-  in PyTorch; without it float32's results are float32's. Recurrent layers are products of matrices, which cuBLAS
+- ``allow_tf32``: round float32 operands of convolutions and recurrent layers to 10 bits of mantissa for tensor cores,
+  as in PyTorch; without it float32's results are float32's. Recurrent layers are products of matrices, which cuBLAS
   computes: with ``backends.cuda.matmul.allow_tf32`` they are rounded as well.
 """
 
