@@ -14,8 +14,8 @@ tt_array *tt_addmm(tt_array *input, tt_array *a, tt_array *b, double beta, doubl
 tt_array *tt_linear(tt_array *x, tt_array *w, tt_array *bias);
 /* g.T @ x, all leading dimensions of both taken together: the gradient of linear's weight. */
 tt_array *tt_linear_weight(tt_array *g, tt_array *x);
-/* The same in recurrent layers, of which PyTorch has cuDNN compute all: backends.cudnn.allow_tf32 says whether a GPU may
- * round float32's operands. */
+/* The same in recurrent layers, of which PyTorch has cuDNN compute all: backends.cudnn.allow_tf32 says whether a GPU
+ * may round float32's operands. */
 tt_array *tt_layer_matmul(tt_array *a, tt_array *b, int transpose_a, int transpose_b);
 tt_array *tt_layer_linear(tt_array *x, tt_array *w, tt_array *bias);
 tt_array *tt_layer_weight(tt_array *g, tt_array *x);

@@ -7,8 +7,8 @@
 #define TASK (TT_VARIANT % TT_SMALL_LANES)
 #define ROWS LANES
 
-/* Steps over 32 rows are loops: unrolled, those of an inverse take NVRTC 8 s, of complex numbers 21 s. What a loop's step
- * is about lies at the rows' front, since the numbers of registers have to be known. */
+/* Steps over 32 rows are loops: unrolled, those of an inverse take NVRTC 8 s, of complex numbers 21 s. What a loop's
+ * step is about lies at the rows' front, since the numbers of registers have to be known. */
 static const int UNROLLED = ROWS > 16 ? 1 : ROWS;
 
 typedef T room[ROWS][ROWS + 1]; /* so that neither a row nor a column lies in one bank */
