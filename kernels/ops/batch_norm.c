@@ -131,7 +131,7 @@ int tt_group_norm_fits(tt_array *x) {
     return tt_backend_of(x->storage->device)->group_norm && x->ndim >= 2 && x->numel && tt_is_floating(x->dtype);
 }
 
-/* made: what else it writes, of `columns` numbers for each sample */
+/* made: what else it writes, for each sample: of groups their statistics, or of channels the gradients */
 static tt_array *groups_of(const char *op, tt_batch_norm_work w, int64_t groups, double eps, tt_array **made) {
     int64_t batch = w.x->shape[0], channels = w.x->shape[1];
     int dtype = tt_compute_dtype(w.x->dtype);

@@ -117,15 +117,13 @@ static tt_array *multiply(tt_array *a, bool ta, tt_array *b, bool tb, tt_array *
     return NULL;
 }
 
-tt_array *tt_matmul(tt_array *a, tt_array *b, int transpose_a, int transpose_b) {
+static tt_array *matmul(tt_array *a, tt_array *b, int ta, int tb, int how) {
     TT_ON_DEVICE(NULL, "matmul", 2, ((tt_array *[]){a, b}));
-    return multiply(a, transpose_a, b, transpose_b, NULL, 0, 1, 0);
+    return multiply(a, ta, b, tb, NULL, 0, 1, how);
 }
 
-tt_array *tt_layer_matmul(tt_array *a, tt_array *b, int transpose_a, int transpose_b) {
-    TT_ON_DEVICE(NULL, "matmul", 2, ((tt_array *[]){a, b}));
-    return multiply(a, transpose_a, b, transpose_b, NULL, 0, 1, LAYER);
-}
+tt_array *tt_matmul(tt_array *a, tt_array *b, int ta, int tb) { return matmul(a, b, ta, tb, 0); }
+tt_array *tt_layer_matmul(tt_array *a, tt_array *b, int ta, int tb) { return matmul(a, b, ta, tb, LAYER); }
 
 tt_array *tt_addmm(tt_array *input, tt_array *a, tt_array *b, double beta, double alpha) {
     char have[TT_SHAPE_TEXT];

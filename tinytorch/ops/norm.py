@@ -16,18 +16,27 @@ NULL = ffi.NULL
 _HALVES, _FLOAT32 = (float16.code, bfloat16.code), float32.code
 
 
+def _normalised(x, over, eps, rms=False):
+    """h and 1 / standard deviation, of the dimensions ``over``."""
+    x = x if rms else x - x.mean(over, keepdim=True)
+    rstd = ((x * x).mean(over, keepdim=True) + eps).rsqrt()
+    return x * rstd, rstd
+
+
+def _gradient(d, h, rstd, over, rms=False):
+    """dx."""
+    grad = d - h * (d * h).mean(over, keepdim=True)
+    return rstd * (grad if rms else grad - d.mean(over, keepdim=True))
+
+
 def _formula(g, input, weight, bias_shape, dims, eps, rms, edges):
     """In differentiable operations. In a half type the differences from the mean would be mostly rounding."""
     over, dtype = list(range(-dims, 0)), input.dtype
     input, g = in_dtype(input, ALL[dtype.compute]), in_dtype(g, ALL[dtype.compute])
-    x = input if rms else input - input.mean(over, keepdim=True)
-    rstd = ((x * x).mean(over, keepdim=True) + eps).rsqrt()
-    h = x * rstd
+    h, rstd = _normalised(input, over, eps, rms)
     grad = None
     if edges[0] is not None:
-        d = g if weight is None else g * weight
-        grad = d - h * (d * h).mean(over, keepdim=True)
-        grad = in_dtype(rstd * (grad if rms else grad - d.mean(over, keepdim=True)), dtype)
+        grad = in_dtype(_gradient(g if weight is None else g * weight, h, rstd, over, rms), dtype)
     return (
         grad,
         None if edges[1] is None else in_dtype((g * h).sum_to_size(weight.shape), weight.dtype),
@@ -93,15 +102,11 @@ def _group_formula(g, input, weight, groups, eps, affine, edges):
     """Of whole groups the formula of rows; of channels weight and bias."""
     dtype, rows, over = input.dtype, (input.shape[0], groups, -1), [0, *range(2, input._h.ndim)]
     g, input = in_dtype(g, ALL[dtype.compute]), in_dtype(input, ALL[dtype.compute])
-    x = input.reshape(rows)
-    x = x - x.mean(-1, keepdim=True)
-    rstd = ((x * x).mean(-1, keepdim=True) + eps).rsqrt()
-    h = x * rstd
+    h, rstd = _normalised(input.reshape(rows), -1, eps)
     grad = None
     if edges[0] is not None:
         d = (g if weight is None else g * _along(weight, input)).reshape(rows)
-        grad = rstd * (d - d.mean(-1, keepdim=True) - h * (d * h).mean(-1, keepdim=True))
-        grad = in_dtype(grad.reshape(input.shape), dtype)
+        grad = in_dtype(_gradient(d, h, rstd, -1).reshape(input.shape), dtype)
     return (
         grad,
         None if edges[1] is None else in_dtype((g * h.reshape(input.shape)).sum(over), weight.dtype),

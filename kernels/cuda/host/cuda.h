@@ -33,8 +33,8 @@ bool tt_cuda_join_parts(int reducer, int acc, tt_array *parts, int64_t count, in
                         char *out);
 /* gemm.c: out = a b, of floating matrices; the rest of `g` is filled in */
 bool tt_cuda_multiply(tt_gemm *g, const char *a, const char *b, char *out);
-/* padded.c: out = a b by copies with padded rows; a and b: matrices in the memory of `left` and `right`, or beside it.
- * 1: done, 0: it does not pay, -1: an error */
+/* padded.c: of one matrix of a half type, out = a b by copies with padded rows; a and b: matrices in the memory of
+ * `left` and `right`, or beside it. 1: done, 0: it does not pay, -1: an error */
 int tt_cuda_multiply_padded(const tt_gemm *g, const tt_array *left, const char *a, const tt_array *right, const char *b,
                             tt_array *out);
 /* rows.c: of contiguous rows of n elements; what: TT_STATISTIC_... */

@@ -127,7 +127,7 @@ bool tt_cuda_product(tt_product *p, tt_array *out, const tt_array *a, const tt_a
                  .dtype = p->dtype,
                  .trans = p->a.trans | p->b.trans << 1,
                  .layer = p->layer};
-    if (p->beta == 0 && p->alpha == 1) {
+    if (tt_is_half(g.dtype) && g.count == 1 && p->beta == 0 && p->alpha == 1) {
         int status = tt_cuda_multiply_padded(&g, a, p->a.data, b, p->b.data, out);
         if (status) return status > 0;
     }

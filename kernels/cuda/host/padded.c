@@ -72,8 +72,7 @@ int tt_cuda_multiply_padded(const tt_gemm *g, const tt_array *left, const char *
     matrix x = {left, a, g->lda, {turned ? g->k : g->m, turned ? g->m : g->k}, {turned ? k : m, turned ? m : k}, NULL};
     matrix y = {right, b, g->ldb, {other ? g->n : g->k, other ? g->k : g->n}, {other ? n : k, other ? k : n}, NULL};
     matrix z = {out, out->data, g->n, {g->m, g->n}, {m, n}, NULL};
-    if (!tt_is_half(g->dtype) || g->count != 1 || (is_ready(&x) && is_ready(&y) && is_ready(&z)) || !is_worth(g))
-        return 0;
+    if ((is_ready(&x) && is_ready(&y) && is_ready(&z)) || !is_worth(g)) return 0;
     bool done = prepare(&x) && prepare(&y) && (is_ready(&z) || make_copy(&z));
     if (done) {
         tt_gemm p = *g;
