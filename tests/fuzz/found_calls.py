@@ -338,6 +338,10 @@ RAISES = """
     F.margin_ranking_loss(T(3), T(3), T(3), margin="sum")
     F.hinge_embedding_loss(T(3), T(3), margin=b"1")
     torch.distributions.CorrCholeskyTransform()(-1)
+    torch.lu_unpack(T(0), T(3, 2).int(), unpack_pivots=False)
+    torch.nn.EmbeddingBag(T(), 2**62, padding_idx=nan)
+    torch.linalg.vander(T(3), Index(1))
+    torch.cat([T(3), T(3, 3).to_sparse()], 1)
     torch.distributions.CorrCholeskyTransform().inv(2)
 """
 

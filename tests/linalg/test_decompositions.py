@@ -356,10 +356,11 @@ def test_nodes_have_torchs_names(torch):
 # The public surface.
 
 
-# Where PyTorch has overloads that its documentation does not show: NumPy's forms.
+# Where PyTorch's documentation does not say what is taken: NumPy's forms, and a keyword that stands alone.
 OVERLOADS = {
     "matrix_rank": "A, tol=None, hermitian=False, *, atol=None, rtol=None, out=None",
     "pinv": "A, rcond=None, hermitian=False, *, atol=None, rtol=None, out=None",
+    "vander": "x, *, N=None",
 }
 
 

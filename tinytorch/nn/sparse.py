@@ -33,7 +33,7 @@ class Embedding(Module):
         super().__init__()
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < num_embeddings:
+            if padding_idx < -num_embeddings or padding_idx >= num_embeddings:
                 raise ValueError(
                     f"Embedding: padding_idx must be within num_embeddings, got {padding_idx} for {num_embeddings}"
                 )
@@ -113,7 +113,7 @@ class EmbeddingBag(Module):
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
         if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < num_embeddings:
+            if padding_idx < -num_embeddings or padding_idx >= num_embeddings:
                 raise AssertionError("padding_idx must be within num_embeddings")
             padding_idx %= num_embeddings
         self.padding_idx, self.mode, self.sparse = padding_idx, mode, sparse

@@ -157,8 +157,10 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True, *, out=N
     Returns:
         A named tuple (P, L, U).
     Raises:
-        RuntimeError: the pivots are not int32, not as many as belong to the factors, or no rows
+        RuntimeError: the factors are no matrices; the pivots are not int32, or not as many as belong to the factors
     """
+    if LU_data.ndim < 2:
+        raise RuntimeError(f"lu_unpack: LU_data must have at least 2 dimensions, got {tuple(LU_data.shape)}")
     if unpack_pivots and LU_pivots.dtype.name != "int32":
         raise RuntimeError(
             "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\n"

@@ -136,7 +136,7 @@ linalg_matrix_power = publish(linalg_matrix_power, name="matrix_power", namespac
 
 
 @function(namespace="linalg")
-def vander(x, N=None):
+def vander(x, *, N=None):
     """Matrices of powers, x^0 to x^(N-1), of each element in a row. Follows ``torch.linalg.vander``.
 
     Args:

@@ -22,12 +22,13 @@ from .sparse_math import _dots, _row_numbers
 @rule("cat")
 def cat_of(tensors, dim=0):
     """Along a sparse dimension places move on, along a dense one each has values of 0 where the others' are."""
+    dim = dim_of(dim, tensors[0].ndim)
     dense = [k for k, s in enumerate(tensors) if not isinstance(s, SparseTensor)]
     if dense:
         raise RuntimeError(f"cat: concatenating sparse tensors, but a dense tensor was found at position {dense}")
     parts = [_coo(s) for s in tensors]
     first = parts[0]
-    dim, n = dim_of(dim, first.ndim), first._places.shape[0]
+    n = first._places.shape[0]
     for s in parts:
         if s._places.shape[0] != n or any(a != b for d, (a, b) in enumerate(zip(s.shape, first.shape)) if d != dim):
             raise RuntimeError(f"cat: sizes of tensors must match except in dimension {dim}: {s.shape}, {first.shape}")
