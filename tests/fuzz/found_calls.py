@@ -342,6 +342,9 @@ RAISES = """
     torch.nn.EmbeddingBag(T(), 2**62, padding_idx=nan)
     torch.linalg.vander(T(3), Index(1))
     torch.cat([T(3), T(3, 3).to_sparse()], 1)
+    F.lp_pool2d(T(2, 3, 4), 2, (2,))
+    F.lp_pool3d(T(2, 3, 4, 4), 2, (2, 2))
+    torch.nn.Sequential(torch.nn.ReLU()).set_submodule(T(2), torch.nn.ReLU())
     torch.distributions.CorrCholeskyTransform().inv(2)
 """
 

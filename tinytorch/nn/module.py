@@ -289,7 +289,7 @@ class Module(HookMethods, StateMethods):
             raise ValueError("Cannot set the submodule without a target name!")
         if not isinstance(module, Module):
             raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
-        path, _, name = target.rpartition(".")
+        path, _, name = str.rpartition(target, ".")  # TypeError for what is no str
         parent = self.get_submodule(path)
         if strict and not hasattr(parent, name):
             raise AttributeError(f"{parent._get_name()} has no attribute `{name}`")

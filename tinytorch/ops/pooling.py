@@ -178,7 +178,10 @@ def _power_mean(op: str, dims: int, input, norm_type, kernel_size, stride, ceil_
     """The root of the sum of powers, of the mean of powers."""
     if not isinstance(input, Tensor):
         raise TypeError(f"{op}(): argument 'input' must be Tensor, not {type(input).__name__}")
-    count = math.prod(per_dim("lp_pool", "kernel_size", kernel_size if dims == 1 else _each(kernel_size, dims), dims))
+    taps = _each(kernel_size, dims) if dims > 1 else per_dim(op, "kernel_size", kernel_size, 1)
+    if len(taps) != dims:
+        raise ValueError(f"{op}: kernel_size must have {dims} numbers, got {len(taps)}")
+    count = math.prod(taps)
     means = mean_windows(f"avg_pool{dims}d", dims, input.pow(norm_type), kernel_size, stride, 0, ceil_mode, True)
     return (means.sign() * relu(means.abs())).mul(count).pow(1.0 / norm_type)
 
