@@ -83,7 +83,7 @@ LAYOUTS = {  # a shape of n elements along a dimension, the dimension, and how t
     "every second": (lambda n: (2 * n,), 0, lambda t: t[::2]),
     "rows": (lambda n: (3, n), 1, lambda t: t),
     "columns": (lambda n: (n, 3), 0, lambda t: t),
-    "many columns": (lambda n: (n, 70), 0, lambda t: t),
+    "columns of longer rows": (lambda n: (n, 72), 0, lambda t: t[:, :70]),
     "transposed rows": (lambda n: (n, 2), 1, lambda t: t.T),
 }
 
