@@ -4,6 +4,7 @@ with tinytorch."""
 import copy
 import inspect
 import threading
+from unittest import mock
 
 import pytest
 from autograd.rules import agree, outcome, plain, programs
@@ -471,6 +472,7 @@ def test_names():
     assert overrides.resolve_name(tinytorch.Tensor.exp) == "tinytorch.Tensor.exp"
     assert overrides.resolve_name(tinytorch.Tensor.shape.__get__) == "tinytorch.Tensor.shape.__get__"
     assert overrides.resolve_name(len) is None
+    assert overrides.resolve_name(mock.Mock()) is None  # has `op`, as any name, but no __qualname__
     found = overrides.get_overridable_functions()
     assert tinytorch.add in found[tinytorch] and tinytorch.zeros not in found[tinytorch]
     assert tinytorch.Tensor.add in found[tinytorch.Tensor]

@@ -346,6 +346,11 @@ RAISES = """
     F.lp_pool3d(T(2, 3, 4, 4), 2, (2, 2))
     torch.nn.Sequential(torch.nn.ReLU()).set_submodule(T(2), torch.nn.ReLU())
     torch.distributions.CorrCholeskyTransform().inv(2)
+    torch.histogramdd(T(5, 2), Index(0))
+    torch.histogramdd(T(5, 2), True)
+    torch.histogramdd(T(5, 2), 2.0)
+    torch.histogram(T(5), Index(0))
+    F.affine_grid(T(1, 3, 4), T(4, 5), False)
 """
 
 #: And calls that were refused.
@@ -371,6 +376,7 @@ ANSWERS = """
     A(2).int().addcmul(A(2).int(), A(2).int(), value=A() + 2)
     F.adaptive_avg_pool3d(A(2, 2, 2, 2, 3, 4), 1)
     torch.histogramdd(A(5, 2), torch.tensor(3)).hist
+    torch.histogramdd(A(5, 2), [3, Index(2)]).hist
     torch.histogram(A(3), torch.tensor(3), range=(-1.0, 1.0)).hist
     torch.linalg.eigvalsh(A(2, 2), UPLO=b"L")
     A(2).to(b"cpu")

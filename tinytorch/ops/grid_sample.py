@@ -231,12 +231,12 @@ def affine_grid(theta, size, align_corners=None):
         raise NotImplementedError(
             f"affine_grid: only supports 4D and 5D sizes, for 2D and 3D affine transforms. Got size {size}"
         )
-    size = tuple([operator.index(n) for n in size])
     if tuple(theta.shape[1:]) != (dims, dims + 1) or theta._h.ndim != 3:
         raise ValueError(
             f"affine_grid: Expected a batch of affine matrices of shape Nx{dims}x{dims + 1} for size {size}. Got "
             f"{tuple(theta.shape)}."
         )
+    size = tuple([operator.index(n) for n in size])
     if min(size) <= 0:
         raise ValueError(f"affine_grid: Expected non-zero, positive output size. Got {size}")
     if theta.shape[0] != size[0]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import operator
 
+import numpy as np
+
 from .. import return_types
 from ..dtypes import float32, float64, int64
 from ..tensor import FUNCTIONS, Tensor
@@ -127,9 +129,18 @@ def histogram(input, bins=100, *, range=None, weight=None, density=False, out=No
         bins = operator.index(bins)
     if isinstance(bins, Tensor) and range is not None:
         raise TypeError("histogram(): got values for 'range' and for the ends of intervals, which exclude each other")
+    if not isinstance(bins, Tensor):
+        bins = _one_count("histogram", bins)
     points = input.reshape(-1, 1)
     hist, (edges,) = _counted(points, [bins], range, None if weight is None else _flat(input, weight), density)
     return return_types.histogram(*write_all_out("histogram", (hist, edges.clone()), out))
+
+
+def _one_count(op: str, bins) -> int:
+    """One number of intervals. TypeError for what is no integer: PyTorch takes ``__index__`` in a list alone."""
+    if not isinstance(bins, (int, np.integer)) or isinstance(bins, bool):
+        raise TypeError(f"{op}(): argument 'bins' must be int, a Tensor or a list of them, not {type(bins).__name__}")
+    return int(bins)
 
 
 def _flat(input: Tensor, weight: Tensor) -> Tensor:
@@ -154,9 +165,11 @@ def histogramdd(input, bins, range=None, weight=None, density=False):
     d = input.size(-1)
     if input._h.ndim < 2:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
-    if hasattr(bins, "__index__") and not (isinstance(bins, Tensor) and bins._h.ndim):
+    if isinstance(bins, Tensor) and not bins._h.ndim:
         bins = [operator.index(bins)] * d
-    bins = list(bins)
+    elif not hasattr(bins, "__iter__"):
+        bins = [_one_count("histogramdd", bins)] * d
+    bins = [b if isinstance(b, Tensor) else operator.index(b) for b in bins]
     if len(bins) != d:
         raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input.")
     hist, edges = _counted(input, bins, range, weight, density, any(isinstance(b, Tensor) for b in bins))

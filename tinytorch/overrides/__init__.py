@@ -107,4 +107,5 @@ def resolve_name(f) -> str | None:
         for name, member in vars(Tensor).items():
             if member is owner:
                 return f"{Tensor.__module__.partition('.')[0]}.Tensor.{name}.{f.__name__}"
-    return f"{f.__module__}.{f.__qualname__}" if hasattr(f, "op") else None
+    name = getattr(f, "__qualname__", None)
+    return f"{f.__module__}.{name}" if name and hasattr(f, "op") else None
