@@ -351,6 +351,8 @@ RAISES = """
     torch.histogramdd(T(5, 2), 2.0)
     torch.histogram(T(5), Index(0))
     F.affine_grid(T(1, 3, 4), T(4, 5), False)
+    F.margin_ranking_loss(T(3), T(3), T(3), margin=memoryview(b"abc"))
+    F.hinge_embedding_loss(T(3), T(3), margin=1j)
 """
 
 #: And calls that were refused.

@@ -14,7 +14,7 @@ from .pointwise_activation import _logsigmoid
 
 def _real(op: str, name: str, x) -> float:
     """A number that is a float whatever it was given as: an integer, or a 0-d tensor."""
-    if isinstance(x, (complex, str, bytes)) or (isinstance(x, Tensor) and x._h.ndim):
+    if not (hasattr(x, "__float__") or hasattr(x, "__index__")) or (isinstance(x, Tensor) and x._h.ndim):
         raise TypeError(f"{op}(): argument '{name}' must be float, not {type(x).__name__}")
     return float(x)
 
