@@ -17,6 +17,9 @@ SQUARE = (
     S(T(2, 2, 2, layout="expanded")),
     S(T(2, 1, 2, 2, layout="transposed")),
 )
+# The determinants' are apart: an older PyTorch has no gradient there, not even zeros. Any PyTorch takes all dtypes.
+EMPTY = tuple(sample for sample in SQUARE if 0 in sample.specs[0].shape)
+NOT_EMPTY = tuple(sample for sample in SQUARE if sample not in EMPTY)
 ANY = (
     *SQUARE,
     S(T(4, 3)),
@@ -121,9 +124,18 @@ OPS = (
     ),
     lapack("inv", SQUARE, lambda m, A, **kw: m.linalg.inv(spread(m, A), **kw), out=True),
     lapack("inv_ex", SQUARE, lambda m, A: m.linalg.inv_ex(spread(m, A))),
-    lapack("det", SQUARE, lambda m, A, **kw: m.linalg.det(spread(m, A), **kw), out=True),
+    lapack("det", NOT_EMPTY, lambda m, A, **kw: m.linalg.det(spread(m, A), **kw), out=True),
+    lapack(
+        "det, empty",
+        EMPTY,
+        lambda m, A, **kw: m.linalg.det(spread(m, A), **kw),
+        out=True,
+        composite=True,
+        since=(2, 13),
+    ),
     lapack("slogdet", SQUARE, lambda m, A: m.linalg.slogdet(spread(m, A))),
-    Op("det", SQUARE, method=True, dtypes=LAPACK),
+    Op("det", NOT_EMPTY, method=True, dtypes=LAPACK),
+    Op("det, empty", EMPTY, call=lambda m, A: A.det(), dtypes=LAPACK, composite=True, since=(2, 13)),
     Op("slogdet", SQUARE, method=True, dtypes=LAPACK),
     Op(
         "inverse",
