@@ -289,6 +289,9 @@ class Emulator:
             return
         self._tell(stream, "", lambda: ctypes.memmove(target, address, nbytes))
 
+    def is_inherited(self) -> bool:
+        return False  # a forked process has devices of its own
+
     def synchronize(self, device: int) -> None:
         self.held.clear()
 

@@ -107,6 +107,15 @@ def test_calls_that_wait_are_shown_without_work_of_a_device(fake):
     assert {(w.kind, w.name) for w in waits} == {("runtime", "cuStreamSynchronize")}
 
 
+def test_the_profilers_own_wait_is_no_event(fake, emulated, monkeypatch):  # noqa: F811
+    enabled = []
+    monkeypatch.setattr(emulated, "synchronize", lambda device: enabled.append(fake.lib.fake_enabled()))
+    collect(fake, add_some)
+    for kinds in enabled:
+        assert kinds >> cupti.KERNEL & 1 and not kinds >> cupti.DRIVER & 1 and not kinds >> cupti.RUNTIME & 1
+    assert enabled and fake.lib.fake_enabled() == 0
+
+
 def test_records_without_times_are_counted(fake):
     fake.lib.fake_incomplete(1)
     events, figures, _ = collect(fake, add_some)
@@ -208,6 +217,14 @@ def test_without_devices_nothing_is_asked_or_told(monkeypatch):
     monkeypatch.setattr(runtime, "device_count", lambda: 0)
     with profiler.profile() as p:
         tt.ones(3).exp()
+    assert "devices" not in p.trace.metadata
+
+
+def test_in_a_forked_process_nothing_is_asked_or_told(fake, emulated, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(cupti, "_library", fake)
+    monkeypatch.setattr(emulated, "is_inherited", lambda: True)
+    with profiler.profile() as p:
+        assert fake.lib.fake_enabled() == 0
     assert "devices" not in p.trace.metadata
 
 

@@ -110,7 +110,7 @@ class Cupti:
         self.cupti = library
         self._launches: list[Launch] = []
         self._callbacks = contextlib.ExitStack()
-        self._enabled: list[int] = []
+        self._enabled: set[int] = set()
         self._begin_clock = (0, 0)
 
     def start(self) -> None:
@@ -127,7 +127,7 @@ class Cupti:
         try:
             for kind in KINDS:
                 self.cupti.call("cuptiActivityEnable", kind)
-                self._enabled.append(kind)
+                self._enabled.add(kind)
             self._begin_clock = self._clock()
         except Failure:
             self._disable()
@@ -141,6 +141,7 @@ class Cupti:
     def stop(self) -> tuple[list[Event], dict]:
         """Ends, and waits for the devices. The events of the devices and of the calls that launched them; figures."""
         self._callbacks.close()
+        self._disable(DRIVER, RUNTIME)  # the program's calls end here: the wait that follows is the profiler's own
         try:
             for device in runtime.open_devices():
                 if not runtime.is_capturing(device):
@@ -178,9 +179,11 @@ class Cupti:
         self.cupti.call("cuptiGetVersion", out)
         return out[0]
 
-    def _disable(self) -> None:
-        while self._enabled:
-            self.cupti.lib.cuptiActivityDisable(self._enabled.pop())
+    def _disable(self, *kinds: int) -> None:
+        """Ends the records of these kinds; of all, if none is named."""
+        for kind in self._enabled.intersection(kinds or KINDS):
+            self.cupti.lib.cuptiActivityDisable(kind)
+            self._enabled.remove(kind)
 
     def _clock(self) -> tuple[int, int]:
         """CUPTI's time and ours: of some tries, the one that took least."""
@@ -357,8 +360,9 @@ class Devices:
         self.figures: dict | None = None  # of a profile without the devices
 
     def start(self) -> None:
-        """Begins. Without CUPTI, or where it refuses, warns that the profile will not show the devices."""
-        if not self.on or not runtime.device_count():
+        """Begins. Without CUPTI, or where it refuses, warns that the profile will not show the devices. A forked process
+        cannot use those of its parent, and CUPTI never answers there."""
+        if not self.on or not runtime.device_count() or runtime.driver().is_inherited():
             return
         found = Cupti(_library)
         try:

@@ -97,6 +97,10 @@ class PyCuda:
         """In a forked process no context works."""
         self._contexts, self._thread = {}, _Thread()
 
+    def is_inherited(self) -> bool:
+        """Is it that of a process which this one was forked from? Then no device can be opened."""
+        return self._pid != os.getpid()
+
     def open(self, device: int) -> None:
         """Makes the device's primary context, which other libraries of this process share, the thread's."""
         if self._thread.device == device and (self.count == 1 or self.is_current(device)):
@@ -117,7 +121,7 @@ class PyCuda:
     def _context(self, device: int):
         found = self._contexts.get(device)
         if found is None:
-            if self._pid != os.getpid():
+            if self.is_inherited():
                 raise RuntimeError(
                     "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, "
                     "you must use the 'spawn' start method"
