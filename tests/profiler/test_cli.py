@@ -29,7 +29,7 @@ def start(folder, *arguments, python=(), **environment):
         [sys.executable, *python, "-m", "tinytorch.profile", *arguments],
         cwd=folder,
         text=True,
-        env={**env, "PYTHONPATH": str(ROOT), **environment},
+        env={**env, "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [env.get("PYTHONPATH")])]), **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         preexec_fn=interruptible,
