@@ -15,9 +15,10 @@ NONE = -1
 
 
 class Child:
-    """A forked process that does ``work(number, report)`` for each of ``numbers``. ``report(value)`` sends a value."""
+    """A forked process that does ``work(number, report)`` for each of ``numbers``. ``report(value)`` sends a value.
+    ``limits``: of resources, by their names in lower case (as=2**30)."""
 
-    def __init__(self, numbers, work, seconds=60.0, memory=None):
+    def __init__(self, numbers, work, seconds=60.0, **limits):
         self.shared = mmap.mmap(-1, 16)  # the number at work; when it began
         self._mark(NONE)
         self.seconds = seconds
@@ -34,9 +35,8 @@ class Child:
             os.close(read)
             pipe = os.fdopen(write, "wb", buffering=0)
             faulthandler.disable()  # a death is told by its signal
-            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-            if memory:
-                resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+            for name, most in {"core": 0, **limits}.items():
+                resource.setrlimit(getattr(resource, f"RLIMIT_{name.upper()}"), (most, most))
             for number in numbers:
                 self._mark(number)
                 work(number, lambda value, number=number: _send(pipe, (number, value)))

@@ -353,6 +353,15 @@ RAISES = """
     F.affine_grid(T(1, 3, 4), T(4, 5), False)
     F.margin_ranking_loss(T(3), T(3), T(3), margin=memoryview(b"abc"))
     F.hinge_embedding_loss(T(3), T(3), margin=1j)
+    T(3).type_as(2)
+    torch.nn.Linear(3, 2).type(99)
+    torch.nn.Linear(3, 2).type(2**40)
+    torch.nn.LSTM(3, 2).to(torch.device("cpu"), True, 1)
+    torch.nn.LSTM(3, 2).to(-2**31, 2**62)
+    torch.nn.MultiheadAttention(4, 2).to(None, 2**63)
+    torch.nn.Linear(3, 2).to(int)
+    torch.nn.Linear(3, 2).to(dtype=3)
+    torch.nn.Linear(3, 2).to("cpu", copy=True)
 """
 
 #: And calls that were refused.

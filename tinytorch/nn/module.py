@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from ..autograd.modes import no_grad
-from ..devices import CUDA, cuda_device, device
-from ..dtypes import bfloat16, dtype, float16, float32, float64
+from ..devices import CUDA, cuda_device
+from ..devices import device as _device
+from ..dtypes import as_dtype, bfloat16, float16, float32, float64
+from ..ops.convert import asked_of_to
 from ..ops.create_like import empty_like
 from ..tensor import Tensor
 from .hooks import GLOBAL, REGISTRATION, HookMethods, as_registered
@@ -393,44 +395,32 @@ class Module(HookMethods, StateMethods):
         """Puts parameters and buffers on a device, with values yet to be set. Returns this module."""
         return self._apply(lambda t: empty_like(t, device=device), recurse)
 
-    def to(self, *args, **kwargs):
+    def to(self, *args, device=None, dtype=None, non_blocking=False, copy=False, memory_format=None):
         """``to(device)``, ``to(dtype)``, ``to(device, dtype)`` or ``to(tensor)``: floating-point parameters and buffers
         take the dtype, all go to the device, in place; ``non_blocking``: no wait for those in page-locked memory;
         ``memory_format``: those of four and five dimensions lie so. Returns this module. TypeError for an integer
         dtype."""
-        non_blocking = kwargs.pop("non_blocking", False)
-        kwargs.pop("copy", None)
-        layout = kwargs.pop("memory_format", None)
-        target, place = kwargs.pop("dtype", None), kwargs.pop("device", None)
-        if kwargs:
-            raise TypeError(f"to() received an invalid combination of arguments: unexpected {list(kwargs)}")
-        for a in args:
-            if isinstance(a, Tensor):
-                target, place = a.dtype, a.device
-            elif isinstance(a, dtype):
-                target = a
-            elif isinstance(a, bool):
-                non_blocking = a
-            elif a is not None:
-                place = a
-        if target is not None and not target.is_floating_point:
+        device, dtype, non_blocking, copy = asked_of_to(args, device, dtype, non_blocking, copy)
+        if copy:
+            raise RuntimeError(".to() does not accept copy argument")
+        if dtype is not None and not (dtype := as_dtype(dtype, "to")).is_floating_point:
             raise TypeError(
-                f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={target}"
+                f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
             )
-        if place is not None:
-            place = device(place)  # an unknown one raises
-        if target is None and place is None and layout is None:
+        if device is not None:
+            device = _device(device)  # an unknown one raises
+        if dtype is None and device is None and memory_format is None:
             return self
 
         def moved(t):
-            how = {"memory_format": layout} if layout is not None and t.ndim in (4, 5) else {}
-            return t.to(place, target if t.is_floating_point() else None, non_blocking=non_blocking, **how)
+            how = {"memory_format": memory_format} if memory_format is not None and t.ndim in (4, 5) else {}
+            return t.to(device, dtype if t.is_floating_point() else None, non_blocking=non_blocking, **how)
 
         return self._apply(moved)
 
     def type(self, dst_type):
         """Casts all parameters and buffers. Returns this module."""
-        return self._apply(lambda t: t.to(dst_type))
+        return self._apply(lambda t: t.type(dst_type))
 
     def float(self):
         """Floating-point parameters and buffers as float32. Returns this module."""

@@ -176,6 +176,36 @@ def cast(input: Tensor, code: int) -> Tensor:
     return input if input._h.dtype == code else _to_copy(input, code)
 
 
+def asked_of_to(args: tuple, device, dtype, non_blocking, copy) -> tuple:
+    """``to``'s device, dtype, non_blocking and copy, where some are given by position. TypeError for what is none."""
+    if not args:
+        return device, dtype, non_blocking, copy
+    first, rest = args[0], args[1:]
+    if isinstance(first, _dtype):
+        dtype = first
+    elif isinstance(first, Tensor):
+        dtype, device = first.dtype, first.device
+    elif first is None or isinstance(first, (str, bytes, _device)) or _is_integer(first):
+        device = first
+        if rest:
+            dtype, rest = (rest[0] if rest[0] is not None else dtype), rest[1:]
+    elif first in (float, int, bool, complex):
+        dtype = ALL[dtype_code(first, "to")]
+    else:
+        raise TypeError(
+            f"to() received an invalid combination of arguments: got {type(first).__name__}; wanted a "
+            "dtype, a device or a Tensor"
+        )
+    if rest:
+        if len(rest) > 2 or not all(type(r) is bool for r in rest):
+            raise TypeError(
+                "to() received an invalid combination of arguments: after the dtype, device or Tensor "
+                f"come the bools non_blocking and copy, got {', '.join(map(repr, rest))}"
+            )
+        non_blocking, copy = rest[0], rest[1] if len(rest) > 1 else copy
+    return device, dtype, non_blocking, copy
+
+
 @method
 def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, memory_format=preserve_format):
     """This tensor in another dtype or on another device: ``to(dtype)``, ``to(device)``, ``to(device, dtype)``,
@@ -196,29 +226,7 @@ def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, mem
         TypeError: an argument is neither
     """
     if args:
-        first, rest = args[0], args[1:]
-        if isinstance(first, _dtype):
-            dtype = first
-        elif isinstance(first, Tensor):
-            dtype, device = first.dtype, first.device
-        elif first is None or isinstance(first, (str, bytes, _device)) or _is_integer(first):
-            device = first
-            if rest:
-                dtype, rest = (rest[0] if rest[0] is not None else dtype), rest[1:]
-        elif first in (float, int, bool, complex):
-            dtype = ALL[dtype_code(first, "to")]
-        else:
-            raise TypeError(
-                f"to() received an invalid combination of arguments: got {type(first).__name__}; wanted a "
-                "dtype, a device or a Tensor"
-            )
-        if rest:
-            if len(rest) > 2 or not all(type(r) is bool for r in rest):
-                raise TypeError(
-                    "to() received an invalid combination of arguments: after the dtype, device or Tensor "
-                    f"come the bools non_blocking and copy, got {', '.join(map(repr, rest))}"
-                )
-            non_blocking, copy = rest[0], rest[1] if len(rest) > 1 else copy
+        device, dtype, non_blocking, copy = asked_of_to(args, device, dtype, non_blocking, copy)
     code = self._h.dtype if dtype is None else dtype_code(dtype, "to")
     number = self._h.storage.device if device is None else number_of(device)
     out = self
@@ -298,6 +306,8 @@ attach(_type, "type", Op("type", "composite"))
 @method
 def type_as(self, other):
     """This tensor in the dtype and on the device of ``other``. Follows ``torch.Tensor.type_as``."""
+    if not isinstance(other, Tensor):
+        raise TypeError(f"type_as(): argument 'other' must be Tensor, not {type(other).__name__}")
     return to(self, other)
 
 
