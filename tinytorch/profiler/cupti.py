@@ -360,8 +360,8 @@ class Devices:
         self.figures: dict | None = None  # of a profile without the devices
 
     def start(self) -> None:
-        """Begins. Without CUPTI, or where it refuses, warns that the profile will not show the devices. A forked process
-        cannot use those of its parent, and CUPTI never answers there."""
+        """Begins. Without CUPTI, or where it refuses, warns that the profile will not show the devices. A forked
+        process cannot use those of its parent, and CUPTI may never answer there."""
         if not self.on or not runtime.device_count() or runtime.driver().is_inherited():
             return
         found = Cupti(_library)
