@@ -1,22 +1,26 @@
 /* Products of bfloat16 and float16 matrices, block by block: sums are float32 numbers, rounded once, at the end.
  *
- * Where the CPU has a fast AVX-512 BF16, bfloat16 is multiplied as it is (bf16_block.h), and with vectors where it has
- * any. Otherwise a block of each operand is converted to float32, in memory that stays in the cache, and multiplied by
- * BLAS. Blocks depend on the shape alone, and so do the bits on one machine. */
+ * Where the CPU has AMX (amx.h) or a fast AVX-512 BF16 (bf16_block.h), bfloat16 is multiplied as it is, and with
+ * vectors where it has any. Otherwise a block of each operand is converted to float32, in memory that stays in the
+ * cache, and multiplied by BLAS. Blocks depend on the shape alone, and so do the bits on one machine. */
 #include "cpu/half_product.h"
+#include "cpu/amx.h"
 #include "cpu/bf16_block.h"
 #include "cpu/simd.h"
 #include <string.h>
 
-#define BLOCK 240 /* rows and columns */
+#define BLOCK 240     /* rows and columns */
+#define AMX_BLOCK 512 /* the larger, the less is packed for a product */
 #define DEPTH 512
 
 typedef struct {
-    float sums[BLOCK * BLOCK], row[BLOCK];
+    _Alignas(64) float sums[AMX_BLOCK * AMX_BLOCK];
     union {
         float wide[2][BLOCK * DEPTH];
-        uint16_t packed[2][BLOCK * TT_BF16_STEP];
+        uint16_t packed[2][BLOCK * TT_BF16_STEP], tiles[2][AMX_BLOCK * TT_AMX_DEPTH];
     };
+    float row[AMX_BLOCK];
+    const uint16_t *lines[AMX_BLOCK];
 } memory;
 
 /* Blocks of (rows, depth) elements of an operand, in float32; `lines` of `length` elements, as they are stored. */
@@ -39,11 +43,12 @@ static void add_by_blas(const tt_product *p, const char *a, const char *b, int64
 }
 
 /* alpha sums + beta c, rounded. */
-static void finish(const tt_product *p, memory *m, char *c, int64_t rows, int64_t cols) {
-    float alpha = (float)p->alpha, beta = (float)p->beta;
-    if (beta == 0 && cols == p->n) cols *= rows, rows = 1; /* all in one row */
+static void finish(const tt_product *p, memory *m, char *c, int64_t rows, int64_t cols, bool tiled) {
+    float alpha = (float)p->alpha, beta = (float)p->beta, line[AMX_BLOCK];
+    if (beta == 0 && cols == p->n && !tiled) cols *= rows, rows = 1; /* all in one row */
     for (int64_t i = 0; i < rows; i++) {
-        float *sums = m->sums + i * cols;
+        float *sums = tiled ? line : m->sums + i * cols;
+        if (tiled) tt_amx_row(m->sums, i, rows, cols, line);
         char *to = c + i * p->n * 2;
         if (beta != 0) {
             tt_isa->casts[p->dtype][TT_F32](m->row, to, cols);
@@ -52,6 +57,10 @@ static void finish(const tt_product *p, memory *m, char *c, int64_t rows, int64_
             for (int64_t j = 0; j < cols; j++) sums[j] *= alpha;
         tt_isa->casts[TT_F32][p->dtype](to, sums, cols);
     }
+}
+
+bool tt_half_tiled(const tt_product *p, int64_t rows, int64_t cols) {
+    return p->dtype == TT_BF16 && rows > 1 && cols > 1 && tt_has_amx();
 }
 
 static bool has_instruction(const tt_product *p, int64_t rows, int64_t cols) {
@@ -77,6 +86,25 @@ static void multiply_vector(const tt_product *p, const char *a, const char *b, i
     else tt_bf16_rows(right, step_b, left, step_a, p->k, rows, c);
 }
 
+/* Lines of an operand, as they are stored. */
+static void point(memory *m, const char *from, int64_t ld, int64_t lines) {
+    for (int64_t l = 0; l < lines; l++) m->lines[l] = (const uint16_t *)from + l * ld;
+}
+
+static void multiply_tiles(const tt_product *p, const char *a, const char *b, int64_t rows, int64_t cols, memory *m) {
+    tt_amx_begin();
+    for (int64_t l = 0; l < p->k; l += TT_AMX_DEPTH) {
+        int64_t depth = p->k - l < TT_AMX_DEPTH ? p->k - l : TT_AMX_DEPTH, tiles = (depth + 31) / 32;
+        point(m, a + (p->a.trans ? l * p->a.ld * 2 : 0), p->a.ld, p->a.trans ? depth : rows);
+        tt_amx_pack_left(m->lines, p->a.trans ? 0 : l, !p->a.trans, rows, depth, m->tiles[0], tiles * TT_AMX_TILE);
+        point(m, b + (p->b.trans ? 0 : l * p->b.ld * 2), p->b.ld, p->b.trans ? cols : depth);
+        tt_amx_pack_right(m->lines, p->b.trans ? l : 0, p->b.trans, cols, depth, m->tiles[1], tiles * TT_AMX_TILE);
+        tt_amx_multiply(m->tiles[0], tiles * TT_AMX_TILE, m->tiles[1], tiles * TT_AMX_TILE, rows, cols, tiles, m->sums,
+                        l > 0);
+    }
+    tt_amx_end();
+}
+
 int64_t tt_half_memory(void) { return sizeof(memory); }
 
 void tt_half_product(const tt_product *p, const char *a, const char *b, char *c, int64_t rows, int64_t cols,
@@ -86,15 +114,17 @@ void tt_half_product(const tt_product *p, const char *a, const char *b, char *c,
     if (p->m == 1 && p->a.trans && p->a.ld == 1) as_lines.a.trans = false; /* a vector is one line */
     if (p->n == 1 && !p->b.trans && p->b.ld == 1) as_lines.b.trans = true;
     p = &as_lines;
-    bool native = is_native(p, rows, cols), vector = is_vector(p, rows, cols);
-    for (int64_t i = 0; i < rows; i += BLOCK)
-        for (int64_t j = 0; j < cols; j += BLOCK) {
-            int64_t height = rows - i < BLOCK ? rows - i : BLOCK, width = cols - j < BLOCK ? cols - j : BLOCK;
+    bool tiled = tt_half_tiled(p, rows, cols), native = is_native(p, rows, cols), vector = is_vector(p, rows, cols);
+    int64_t block = tiled ? AMX_BLOCK : BLOCK;
+    for (int64_t i = 0; i < rows; i += block)
+        for (int64_t j = 0; j < cols; j += block) {
+            int64_t height = rows - i < block ? rows - i : block, width = cols - j < block ? cols - j : block;
             const char *left = a + i * (p->a.trans ? 1 : p->a.ld) * 2, *right = b + j * (p->b.trans ? p->b.ld : 1) * 2;
             if (p->k == 0) memset(m->sums, 0, sizeof m->sums);
+            else if (tiled) multiply_tiles(p, left, right, height, width, m);
             else if (vector) multiply_vector(p, left, right, height, width, m->sums);
             else if (native) tt_bf16_block(p, left, right, height, width, m->sums, m->packed[0], m->packed[1]);
             else add_by_blas(p, left, right, height, width, m);
-            finish(p, m, c + (i * p->n + j) * 2, height, width);
+            finish(p, m, c + (i * p->n + j) * 2, height, width, tiled && p->k);
         }
 }

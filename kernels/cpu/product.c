@@ -115,11 +115,16 @@ static void run_tiles(void *context, int64_t begin, int64_t end) {
     tt_scratch_free(memory);
 }
 
+/* Multiplications, or what takes as long. */
+static int64_t work_of(const tt_product *p, int64_t rows, int64_t cols) {
+    return rows * cols * p->k / (tt_half_tiled(p, rows, cols) ? 8 : 1);
+}
+
 static int64_t pieces(int64_t n, int64_t tile) { return (n + tile - 1) / tile; }
 
 /* Tiles as large as TILE allows, but enough of them to share out. A product with a vector is bound by memory. */
 static void choose_tiles(job *p) {
-    int64_t work = p->p->m * p->p->n * p->p->k, wanted = work >= LARGE_WORK ? 8 : 4;
+    int64_t work = work_of(p->p, p->p->m, p->p->n), wanted = work >= LARGE_WORK ? 8 : 4;
     bool vector = p->p->m == 1 || p->p->n == 1;
     p->tile_m = vector ? (p->p->m == 1 ? 1 : INT_MAX) : TILE;
     p->tile_n = vector ? (p->p->n == 1 ? 1 : INT_MAX) : TILE;
@@ -132,7 +137,7 @@ static void choose_tiles(job *p) {
         for (;;) {
             int64_t tm = p->tile_m < p->p->m ? p->tile_m : p->p->m, tn = p->tile_n < p->p->n ? p->tile_n : p->p->n;
             bool enough = pieces(p->p->m, tm) * pieces(p->p->n, tn) * p->p->stack >= wanted;
-            if (enough || tm * tn * p->p->k < PARALLEL_WORK) break;
+            if (enough || work_of(p->p, tm, tn) < PARALLEL_WORK) break;
             if ((tm >= tn ? tm : tn) < 2 * TILE_MIN) break;
             if (tm > tn) p->tile_m = (pieces(tm, 2) + 15) / 16 * 16;
             else p->tile_n = (pieces(tn, 2) + 15) / 16 * 16;
@@ -149,7 +154,7 @@ static void run(job *p, int threads) {
         return;
     }
     int64_t rows = p->tile_m < p->p->m ? p->tile_m : p->p->m, cols = p->tile_n < p->p->n ? p->tile_n : p->p->n;
-    int64_t work = rows * cols * p->p->k, worth = p->p->m == 1 || p->p->n == 1 ? PARALLEL_WORK >> 4 : PARALLEL_WORK;
+    int64_t work = work_of(p->p, rows, cols), worth = p->p->m == 1 || p->p->n == 1 ? PARALLEL_WORK >> 4 : PARALLEL_WORK;
     tt_parallel(p->p->stack * p->tiles, work >= worth ? 1 : worth / (work + 1) + 1, run_tiles, p);
 }
 

@@ -1,0 +1,26 @@
+/* AMX, Intel's matrix unit from Sapphire Rapids on: products of packed matrices of bfloat16. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#define TT_AMX_TILE 512  /* elements of a packed tile: 16 rows (or columns) of 32 */
+#define TT_AMX_DEPTH 256 /* elements of a row to multiply at a time: 2 x 32 rows of them fit the first-level cache */
+
+bool tt_has_amx(void);
+
+/* Packs `count` rows of a left operand (or columns of a right one), `depth` elements of each, filled up with zeros. A
+ * line is a row if they lie `along` lines, else one element of every row; it is read from element `first` on. 16 rows
+ * later, the next ones are put `step` elements on. `to` is aligned to 64 bytes. */
+void tt_amx_pack_left(const uint16_t *const *lines, int64_t first, bool along, int64_t count, int64_t depth,
+                      uint16_t *to, int64_t step);
+void tt_amx_pack_right(const uint16_t *const *lines, int64_t first, bool along, int64_t count, int64_t depth,
+                       uint16_t *to, int64_t step);
+
+/* sums (rows, cols) = left right, or += with `add`, for `tiles` tiles of each row and column. Sums lie in tiles, whose
+ * rows and columns are multiples of 32. To be called between begin and end, by the same thread. */
+void tt_amx_multiply(const uint16_t *left, int64_t left_step, const uint16_t *right, int64_t right_step, int64_t rows,
+                     int64_t cols, int64_t tiles, float *sums, bool add);
+void tt_amx_begin(void);
+void tt_amx_end(void);
+/* Row i of such sums; there is room for a multiple of 32. */
+void tt_amx_row(const float *sums, int64_t i, int64_t rows, int64_t cols, float *to);
