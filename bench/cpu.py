@@ -93,6 +93,12 @@ def sgemm(torch):
     return lambda: a @ b
 
 
+@SUITE.row("product 1024, bfloat16", flops=2 * 1024**3)
+def product_of_halves(torch):
+    a, b = torch.randn(1024, 1024).to(torch.bfloat16), torch.randn(1024, 1024).to(torch.bfloat16)
+    return lambda: a @ b
+
+
 @SUITE.row("sum, 16M", numpy=_numpy(lambda np, x: x.sum(), 16 * MILLION))
 def sum_all(torch):
     x = torch.randn(16 * MILLION)
@@ -228,12 +234,20 @@ def conv2d_weight(torch):
     return _convolved_back(torch, 1, *CONV)
 
 
+def _convolved_last(torch, dtype):
+    x, weight, how = _convolution(torch, *CONV)
+    x, weight = (t.detach().to(dtype, memory_format=torch.channels_last) for t in (x, weight))
+    return lambda: torch.nn.functional.conv2d(x, weight, **how)
+
+
 @SUITE.row("conv2d, channels last")
 def conv2d_channels_last(torch):
-    x, weight, how = _convolution(torch, *CONV)
-    x = x.detach().contiguous(memory_format=torch.channels_last)
-    weight = weight.detach().contiguous(memory_format=torch.channels_last)
-    return lambda: torch.nn.functional.conv2d(x, weight, **how)
+    return _convolved_last(torch, torch.float32)
+
+
+@SUITE.row("conv2d, channels last, bfloat16")
+def conv2d_of_halves(torch):
+    return _convolved_last(torch, torch.bfloat16)
 
 
 @SUITE.row("conv2d 1 x 1, 256 to 64, 56 x 56, batch 32", target=1.0)

@@ -125,17 +125,31 @@ def cnn(side):
     return train(side, make_cnn(side.torch), normal(64, 1, 8, 8), _below(10, 64))
 
 
-@_cpu("ResNet-18, 32 x 32, batch 32", tolerance=1e-3)
-def resnet18(side):
+_HALF = {"autocast": "bfloat16"}
+
+
+def _cpu_and_half(name, **details):
+    """A row in float32, and one under autocast."""
+
+    def add(make):
+        _cpu(name, **details)(make)
+        return _cpu(f"{name}, autocast", tolerance=2e-2)(functools.partial(make, **_HALF))
+
+    return add
+
+
+@_cpu_and_half("ResNet-18, 32 x 32, batch 32", tolerance=1e-3)
+def resnet18(side, autocast=None):
     model = make_resnet(side.torch, depths=(2, 2, 2, 2), bottleneck=False, classes=10, small_images=True)
-    return train(side, model, normal(32, 3, 32, 32), _below(10, 32), last=_is_torch(side))
+    last = _is_torch(side) or autocast is not None
+    return train(side, model, normal(32, 3, 32, 32), _below(10, 32), autocast=autocast, last=last)
 
 
-@_cpu("GPT 6 x 256, 8 x 128 tokens")
-def gpt(side):
+@_cpu_and_half("GPT 6 x 256, 8 x 128 tokens")
+def gpt(side, autocast=None):
     tokens = _below(96, 8, 129)
     model = make_gpt(side.torch, vocabulary=96, length=128, width=256, heads=8, layers=6)
-    return train(side, model, tokens[:, :-1].copy(), tokens[:, 1:].flatten())
+    return train(side, model, tokens[:, :-1].copy(), tokens[:, 1:].flatten(), autocast=autocast)
 
 
 @_cpu("ViT-tiny 12 x 192, 32 x 32 by 4, batch 16")
@@ -290,7 +304,6 @@ def lstm_layers(side):
     return train(side, model, normal(64, 128, 512), normal(64, 128, 512, seed=1), loss=loss)
 
 
-_HALF = {"autocast": "bfloat16"}
 _cuda("ViT-B/16, batch 64, float32", vit_b, tolerance=1e-3)
 _cuda("ViT-B/16, batch 64, autocast", functools.partial(vit_b, **_HALF), tolerance=2e-2)
 _cuda("ResNet-50, batch 64, float32", resnet50, tolerance=1e-3)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tinytorch as tt
+from tinytorch.backends.cpu import lib
 
 # (m, k, n): of one instruction, of a part of one, of several blocks, of vectors, of nothing.
 SIZES = [
@@ -30,9 +31,19 @@ def agree(result, wanted, k, rounding):
     np.testing.assert_allclose(result.double().numpy(), wanted, rtol=rounding * 1.02, atol=8e-6 * (k + 1) ** 0.5)
 
 
+@pytest.fixture(params=["avx2", "avx512"])
+def isa(request):
+    """AVX-512's kernels bring AMX with them, where the CPU has it."""
+    before = lib.tt_isa_name()
+    if lib.tt_set_isa(request.param.encode()) < 0:
+        lib.tt_error_clear()
+    yield
+    lib.tt_set_isa(before)
+
+
 @pytest.mark.parametrize("dtype", ROUNDING)
 @pytest.mark.parametrize("m, k, n", SIZES)
-def test_products(m, k, n, dtype):
+def test_products(m, k, n, dtype, isa):
     rounding, dtype = ROUNDING[dtype], getattr(tt, dtype)
     for a, b in matrices(m, k, n, dtype):
         exact = a.double().numpy() @ b.double().numpy()

@@ -9,6 +9,7 @@
  * Compilers do not see what tiles are loaded from: what packs and what multiplies are functions of their own, called
  * from elsewhere. */
 #include "cpu/amx.h"
+#include "cpu/simd.h"
 
 #if defined(TT_X86) && defined(__linux__) &&                                                                           \
     ((defined(__clang__) && __clang_major__ >= 12) || (!defined(__clang__) && __GNUC__ >= 11))
@@ -30,15 +31,14 @@
 static bool ask(void) {
     unsigned a, b, c, d;
     bool there = __get_cpuid_count(7, 0, &a, &b, &c, &d) && d & 1u << 22 && d & 1u << 24; /* AMX-BF16, AMX-TILE */
-    return there && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-           syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+    return there && syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
 }
 
 bool tt_has_amx(void) {
     static int known; /* 0: not asked yet; 1: no; 2: yes */
     int answer = __atomic_load_n(&known, __ATOMIC_RELAXED);
     if (!answer) __atomic_store_n(&known, answer = 1 + ask(), __ATOMIC_RELAXED);
-    return answer == 2;
+    return answer == 2 && tt_isa_index == TT_ISAS - 1;
 }
 
 /* The compiler does not see what the instruction reads, so nothing of it may be made here. */

@@ -6,7 +6,7 @@
 #define TT_AMX_TILE 512  /* elements of a packed tile: 16 rows (or columns) of 32 */
 #define TT_AMX_DEPTH 256 /* elements of a row to multiply at a time: 2 x 32 rows of them fit the first-level cache */
 
-bool tt_has_amx(void);
+bool tt_has_amx(void); /* and are AVX-512's kernels in use? */
 
 /* Packs `count` rows of a left operand (or columns of a right one), `depth` elements of each, filled up with zeros. A
  * line is a row if they lie `along` lines, else one element of every row; it is read from element `first` on. 16 rows

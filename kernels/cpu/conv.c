@@ -221,16 +221,17 @@ static bool run_winograd(tt_correlation *c, const tt_conv_loops *loops, int size
     return !c->failed;
 }
 
-/* One correlation: packs the weight, and shares tasks out. */
+/* One correlation: packs the weight, and shares tasks out. Without loops it is AMX that computes. */
 static bool run(tt_correlation *c, const tt_conv_loops *loops, int size) {
-    int64_t columns = loops->tile_columns, all = c->batch * c->places;
+    int64_t all = c->batch * c->places;
     if (!all) return true;
+    if (!loops) return tt_amx_correlate(c);
     if (c->in == 1 && c->out == 1) return run_depthwise(c, loops, size);
     if (is_winograd(c, size)) {
         if (!run_winograd(c, loops, size)) return false;
         if (!c->spoiled) return true;
     }
-    int64_t by = c->packed_by = c->last ? even_columns(c->out, loops) : loops->tile_rows;
+    int64_t columns = loops->tile_columns, by = c->packed_by = c->last ? even_columns(c->out, loops) : loops->tile_rows;
     int64_t packed_blocks = up(c->out, by);
     int64_t most_rows = STRIP_BYTES / (columns * size);
     c->slice = c->rows ? up(c->rows, up(c->rows, most_rows)) : 1;
@@ -291,6 +292,7 @@ static bool run_winograd_weight(tt_correlation *c, const tt_conv_loops *loops, i
 /* The gradient of weight: `c` is the correlation that makes the result, whose gradient is the target. The places are
  * divided into parts where there are too few other tasks. */
 static bool run_weight(tt_correlation *c, const tt_conv_loops *loops, int size) {
+    if (!loops) return tt_amx_weigh(c);
     int64_t columns = loops->tile_columns, all = c->batch * c->places, tasks, unit;
     bool depthwise = c->in == 1 && c->out == 1;
     if (is_winograd(c, size)) {
@@ -339,46 +341,66 @@ static bool run_weight(tt_correlation *c, const tt_conv_loops *loops, int size) 
     return !c->failed;
 }
 
-/* An operand of the dtype computed in, laid out as the work says: itself, or a copy. */
-static bool take(tt_plain *p, tt_array *a, const tt_conv_work *w, bool any_strides) {
-    *p = (tt_plain){a, NULL};
-    bool fine = any_strides || (w->channels_last ? a->strides[1] == 1 : a->flags & TT_FLAG_CONTIGUOUS);
-    for (int d = a->ndim - 1, dense = w->channels_last; d >= 2 && fine && dense; d--) {
-        int64_t step = d == a->ndim - 1 ? a->shape[1] : a->strides[d + 1] * a->shape[d + 1];
-        fine = a->strides[d] == step;
-    }
-    if (a->dtype == w->compute && fine) return true;
-    if (!w->channels_last || a->ndim < 4 || any_strides) return tt_plain_copy(p, a, w->compute);
-    int64_t strides[TT_CONV_DIMS + 2], step = a->shape[1];
+/* The strides of an array whose channels lie next to each other. */
+static void last_layout(const tt_array *a, int64_t *strides) {
+    int64_t step = a->shape[1];
     strides[1] = 1;
     for (int d = a->ndim - 1; d >= 2; d--) {
         strides[d] = step;
         step *= a->shape[d];
     }
     strides[0] = step;
+}
+
+static bool is_laid_out(const tt_array *a, bool last) {
+    int64_t strides[TT_CONV_DIMS + 2];
+    if (!last) return a->flags & TT_FLAG_CONTIGUOUS;
+    last_layout(a, strides);
+    bool fine = true;
+    for (int d = 1; d < a->ndim; d++) fine &= a->strides[d] == strides[d];
+    return fine;
+}
+
+/* An operand of dtype `compute`, laid out as the work says: itself, or a copy. */
+static bool take(tt_plain *p, tt_array *a, const tt_conv_work *w, bool any_strides) {
+    int64_t strides[TT_CONV_DIMS + 2];
+    *p = (tt_plain){a, NULL};
+    if (a->dtype == w->compute && (any_strides || is_laid_out(a, w->channels_last))) return true;
+    if (!w->channels_last || any_strides) return tt_plain_copy(p, a, w->compute);
+    last_layout(a, strides);
     p->array = p->copy = tt_empty_strided(w->compute, a->ndim, a->shape, strides);
     return p->copy && tt_copy_now(p->copy, a) == 0;
 }
 
-bool tt_cpu_conv(const tt_conv_work *w) {
+/* Where the result is computed: itself, or an array of another dtype or layout that is to be copied. */
+static tt_array *place_of(const tt_conv_work *w, int dtype, bool tiled) {
+    tt_array *a = w->computed;
+    int64_t strides[TT_CONV_DIMS + 2];
+    if (a->dtype == dtype && (!tiled || is_laid_out(a, true))) return a;
+    memcpy(strides, a->strides, sizeof *strides * (size_t)a->ndim);
+    if (tiled && a != w->weight) last_layout(a, strides);
+    return tt_empty_strided(dtype, a->ndim, a->shape, strides);
+}
+
+bool tt_cpu_conv(const tt_conv_work *given) {
+    tt_conv_work work = *given, *w = &work;
     tt_array *arrays[4] = {w->input, w->weight, w->result, w->bias};
-    int computed = w->computed == w->input ? 0 : w->computed == w->weight ? 1 : 2;
+    int computed = w->computed == w->input ? 0 : w->computed == w->weight ? 1 : 2, wide = w->compute;
+    bool tiled = tt_amx_conv_fits(w), ok = true;
+    if (tiled) w->compute = TT_BF16, w->channels_last = true;
     int size = tt_itemsizes[w->compute];
     tt_plain operands[4] = {{0}};
-    tt_array *made = w->computed;
-    bool ok = true;
-    if (made->dtype != w->compute)
-        ok = (made = tt_empty_strided(w->compute, made->ndim, made->shape, made->strides)) != NULL;
+    tt_array *made = place_of(w, computed == 1 ? wide : w->compute, tiled);
+    ok = made != NULL;
     for (int k = 0; k < 4 && ok; k++) {
         if (k == computed) operands[k].array = made;
-        else if (k == 3) ok = tt_plain_take(&operands[k], arrays[k], w->compute);
-        else ok = take(&operands[k], arrays[k], w, k == 1);
+        else if (k == 3) ok = tt_plain_take(&operands[k], arrays[k], wide);
+        else ok = take(&operands[k], arrays[k], w, k == 1 && !tiled);
     }
     if (ok) {
         const tt_array *input = operands[0].array, *weight = operands[1].array, *result = operands[2].array;
-        const tt_conv_loops *loops = &tt_conv_tables[tt_isa_index]->types[w->compute == TT_F32   ? 0
-                                                                          : w->compute == TT_F64 ? 1
-                                                                                                 : 2];
+        const tt_conv_loops *loops = NULL;
+        if (!tiled) loops = &tt_conv_tables[tt_isa_index]->types[wide == TT_F32 ? 0 : wide == TT_F64 ? 1 : 2];
         bool transposed = computed == 0;
         tt_correlation c =
             transposed ? correlation(w, result, weight, input, true) : correlation(w, input, weight, result, false);

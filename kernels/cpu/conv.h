@@ -102,3 +102,8 @@ typedef struct {
      * parts of the lines x blocks of the source's channels; the source's channels */
     tt_range_fn winograd_weight, winograd, winograd_weigh, winograd_add_parts;
 } tt_conv_table;
+
+/* By AMX, of bfloat16: amx_conv.c. The gradient of weight is float32. */
+bool tt_amx_conv_fits(const tt_conv_work *w);
+bool tt_amx_correlate(tt_correlation *c);
+bool tt_amx_weigh(tt_correlation *c);

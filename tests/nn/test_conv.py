@@ -180,16 +180,18 @@ def test_large_ones(torch, every_isa, case, dtype):
                 assert found[0][0].is_contiguous(memory_format=last)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("strange", [float("inf"), -float("inf"), float("nan"), 3e38])
-def test_what_is_not_finite_stays_where_it_is(torch, every_isa, strange):
+def test_what_is_not_finite_stays_where_it_is(torch, every_isa, strange, dtype):
     """Not in the places beside it, which are computed together (Note [Fewer multiplications] in conv_winograd.h)."""
-    x, w = numbers(2, 64, 12, 14), numbers(64, 64, 3, 3)
+    x, w = (numbers(*shape).to(getattr(tinytorch, dtype)) for shape in ((2, 67, 12, 14), (61, 67, 3, 3)))
     x[1, 5, 6, 7] = strange
-    theirs = torch.nn.functional.conv2d(torch.from_numpy(x.numpy()), torch.from_numpy(w.numpy()), padding=1)
+    theirs = torch.nn.functional.conv2d(*(torch.from_numpy(t.float().numpy()) for t in (x, w)), padding=1)
+    near = {"rtol": 1e-4, "atol": 1e-3} if dtype == "float32" else {"rtol": 4e-3, "atol": 1e-3}
     for isa in every_isa:
         lib.tt_set_isa(isa)
-        ours = tinytorch.nn.functional.conv2d(x, w, padding=1)
-        torch.testing.assert_close(torch.from_numpy(ours.numpy()), theirs, equal_nan=True, rtol=1e-4, atol=1e-3)
+        ours = tinytorch.nn.functional.conv2d(x, w, padding=1).float()
+        torch.testing.assert_close(torch.from_numpy(ours.numpy()), theirs, equal_nan=True, **near)
 
 
 def test_layouts_are_pytorchs(torch):
