@@ -1,8 +1,9 @@
 /* Products of bfloat16 and float16 matrices, block by block: sums are float32 numbers, rounded once, at the end.
  *
  * Where the CPU has AMX (amx.h) or a fast AVX-512 BF16 (bf16_block.h), bfloat16 is multiplied as it is, and with
- * vectors where it has any. Otherwise a block of each operand is converted to float32, in memory that stays in the
- * cache, and multiplied by BLAS. Blocks depend on the shape alone, and so do the bits on one machine. */
+ * vectors where it has any; with AMX, numbers of float16 are two parts of bfloat16. Otherwise a block of each operand
+ * is converted to float32, in memory that stays in the cache, and multiplied by BLAS. Blocks depend on the shape alone,
+ * and so do the bits on one machine. */
 #include "cpu/half_product.h"
 #include "cpu/amx.h"
 #include "cpu/bf16_block.h"
@@ -17,7 +18,11 @@ typedef struct {
     _Alignas(64) float sums[AMX_BLOCK * AMX_BLOCK];
     union {
         float wide[2][BLOCK * DEPTH];
-        uint16_t packed[2][BLOCK * TT_BF16_STEP], tiles[2][AMX_BLOCK * TT_AMX_DEPTH];
+        uint16_t packed[2][BLOCK * TT_BF16_STEP];
+        struct {
+            uint16_t tiles[2][2][AMX_BLOCK * TT_AMX_DEPTH]; /* of a and b */
+            uint16_t parts[2][AMX_BLOCK * TT_AMX_DEPTH];    /* of float16's numbers: tt_amx_split */
+        };
     };
     float row[AMX_BLOCK];
     const uint16_t *lines[AMX_BLOCK];
@@ -60,7 +65,7 @@ static void finish(const tt_product *p, memory *m, char *c, int64_t rows, int64_
 }
 
 bool tt_half_tiled(const tt_product *p, int64_t rows, int64_t cols) {
-    return p->dtype == TT_BF16 && rows > 1 && cols > 1 && tt_has_amx();
+    return rows > 1 && cols > 1 && tt_is_half(p->dtype) && tt_has_amx();
 }
 
 static bool has_instruction(const tt_product *p, int64_t rows, int64_t cols) {
@@ -86,21 +91,37 @@ static void multiply_vector(const tt_product *p, const char *a, const char *b, i
     else tt_bf16_rows(right, step_b, left, step_a, p->k, rows, c);
 }
 
-/* Lines of an operand, as they are stored. */
-static void point(memory *m, const char *from, int64_t ld, int64_t lines) {
-    for (int64_t l = 0; l < lines; l++) m->lines[l] = (const uint16_t *)from + l * ld;
+/* Packs an operand's rows (or columns), `depth` elements from element l of each on, and those of float16 in two parts;
+ * `along`: they are the lines as they are stored. */
+static void pack(memory *m, int dtype, bool left, const char *from, int64_t ld, bool along, int64_t l, int64_t count,
+                 int64_t depth, int64_t step) {
+    int64_t lines = along ? count : depth, length = along ? depth : count;
+    const uint16_t *at = (const uint16_t *)from + l * (along ? 1 : ld);
+    for (int part = 0; part < 1 + (dtype == TT_F16); part++) {
+        for (int64_t i = 0; i < lines; i++) {
+            uint16_t *high = m->parts[0] + i * length, *low = m->parts[1] + i * length;
+            if (dtype == TT_F16 && part == 0) tt_amx_split(at + i * ld, length, high, low);
+            m->lines[i] = dtype == TT_BF16 ? at + i * ld : part == 0 ? high : low;
+        }
+        uint16_t *to = m->tiles[!left][part];
+        if (left) tt_amx_pack_left(m->lines, 0, along, count, depth, to, step);
+        else tt_amx_pack_right(m->lines, 0, along, count, depth, to, step);
+    }
 }
 
+/* By AMX. Products of parts are exact; the smaller ones are added first. */
 static void multiply_tiles(const tt_product *p, const char *a, const char *b, int64_t rows, int64_t cols, memory *m) {
+    int last = p->dtype == TT_F16;
     tt_amx_begin();
     for (int64_t l = 0; l < p->k; l += TT_AMX_DEPTH) {
         int64_t depth = p->k - l < TT_AMX_DEPTH ? p->k - l : TT_AMX_DEPTH, tiles = (depth + 31) / 32;
-        point(m, a + (p->a.trans ? l * p->a.ld * 2 : 0), p->a.ld, p->a.trans ? depth : rows);
-        tt_amx_pack_left(m->lines, p->a.trans ? 0 : l, !p->a.trans, rows, depth, m->tiles[0], tiles * TT_AMX_TILE);
-        point(m, b + (p->b.trans ? 0 : l * p->b.ld * 2), p->b.ld, p->b.trans ? cols : depth);
-        tt_amx_pack_right(m->lines, p->b.trans ? l : 0, p->b.trans, cols, depth, m->tiles[1], tiles * TT_AMX_TILE);
-        tt_amx_multiply(m->tiles[0], tiles * TT_AMX_TILE, m->tiles[1], tiles * TT_AMX_TILE, rows, cols, tiles, m->sums,
-                        l > 0);
+        int64_t step = tiles * TT_AMX_TILE;
+        pack(m, p->dtype, true, a, p->a.ld, !p->a.trans, l, rows, depth, step);
+        pack(m, p->dtype, false, b, p->b.ld, p->b.trans, l, cols, depth, step);
+        for (int i = last; i >= 0; i--)
+            for (int j = last; j >= 0; j--)
+                tt_amx_multiply(m->tiles[0][i], step, m->tiles[1][j], step, rows, cols, tiles, m->sums,
+                                l > 0 || i < last || j < last);
     }
     tt_amx_end();
 }
