@@ -362,6 +362,16 @@ RAISES = """
     torch.nn.Linear(3, 2).to(int)
     torch.nn.Linear(3, 2).to(dtype=3)
     torch.nn.Linear(3, 2).to("cpu", copy=True)
+    torch.histogramdd(T(), (3, 2))
+    torch.histogramdd(T(), 3)
+    torch.frobenius_norm(T(2, 3), (1, 2, 3))
+    torch.frobenius_norm(T(2, 3, 4), (0, 1, 2))
+    F.rms_norm(T(2, 3), (1, 2, 3), T(3))
+    F.rms_norm(T(), ())
+    F.rms_norm(T(), [None])
+    F.interpolate(T(1, 1, 3), [Index(0)])
+    F.interpolate(T(1, 1, 3), True)
+    torch.signal.windows.general_cosine(6, a=[[1, 2], [3]])
 """
 
 #: And calls that were refused.

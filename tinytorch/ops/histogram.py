@@ -162,15 +162,14 @@ def histogramdd(input, bins, range=None, weight=None, density=False):
     Raises:
         RuntimeError: a number of ``bins`` is not positive, a range not finite, or dtypes differ
     """
-    d = input.size(-1)
+    if isinstance(bins, Tensor) and not bins._h.ndim:
+        bins = operator.index(bins)
+    if not hasattr(bins, "__iter__"):
+        bins = [_one_count("histogramdd", bins)] * input.size(-1)
     if input._h.ndim < 2:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
-    if isinstance(bins, Tensor) and not bins._h.ndim:
-        bins = [operator.index(bins)] * d
-    elif not hasattr(bins, "__iter__"):
-        bins = [_one_count("histogramdd", bins)] * d
     bins = [b if isinstance(b, Tensor) else operator.index(b) for b in bins]
-    if len(bins) != d:
+    if len(bins) != input.shape[-1]:
         raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input.")
     hist, edges = _counted(input, bins, range, weight, density, any(isinstance(b, Tensor) for b in bins))
     return return_types.histogramdd(hist, tuple(edges))

@@ -94,7 +94,10 @@ def _sizes(input: Tensor, size, scale_factor, recompute: bool) -> tuple[tuple[in
     if size is not None:
         if recompute:
             raise ValueError("interpolate: recompute_scale_factor is not meaningful with an explicit size.")
-        size = _per_dim("output size", size, len(shape))
+        alone, size = not isinstance(size, (tuple, list)), _per_dim("output size", size, len(shape))
+        if any(isinstance(n, bool) or not (alone or isinstance(n, (numbers.Integral, Tensor))) for n in size):
+            kinds = ", ".join(type(n).__name__ for n in size)
+            raise TypeError(f"interpolate(): argument 'size' must be int or Sequence of ints, got {kinds}")
         return tuple([n.__index__() for n in size]), [0.0] * len(shape)
     given = _per_dim("scale_factor", scale_factor, len(shape))
     if any(isinstance(f, (str, bytes)) for f in given):

@@ -143,7 +143,7 @@ def _group_norm(input, weight, bias, groups, eps, affine):
     return _grouped(*handles, groups, eps, ffi.new("tt_array *[2]"))
 
 
-def _check_shape(op, input: Tensor, normalized_shape) -> int:
+def _check_shape(op, input: Tensor, normalized_shape, weight=None) -> int:
     shape = tuple(normalized_shape)
     n = len(shape)
     if n == 0:
@@ -152,9 +152,11 @@ def _check_shape(op, input: Tensor, normalized_shape) -> int:
             "one element, but got normalized_shape = []"
         )
     if op == "rms_norm" and input._h.ndim < n:
-        if not isinstance(normalized_shape, (tuple, list)):
-            given = type(normalized_shape).__name__
-            raise TypeError(f"rms_norm(): argument 'normalized_shape' must be tuple of ints, not {given}")
+        if weight is not None and weight.shape != shape:
+            raise RuntimeError(
+                f"rms_norm: Expected weight to be of same shape as normalized_shape, but got weight of shape "
+                f"{tuple(weight.shape)} and normalized_shape = {shape}"
+            )
         raise ValueError(f"rms_norm: Input tensor must have at least {n} dimensions, but got {input._h.ndim}")
     if tuple(input.shape[max(input._h.ndim - n, 0) :]) != shape:
         raise RuntimeError(
@@ -198,9 +200,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     Args:
         eps: a number added to the mean square; the dtype's epsilon unless given
     """
-    if not input._h.ndim and not isinstance(normalized_shape, Tensor):
-        raise ValueError("rms_norm: Input tensor must have at least 1 dimensions, but got 0")
-    dims = _check_shape("rms_norm", input, normalized_shape)
+    dims = _check_shape("rms_norm", input, normalized_shape, weight)
     if input.is_complex():
         return _complex_rms_norm(input, weight, dims, eps)
     if eps is None:

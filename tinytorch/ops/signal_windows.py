@@ -309,7 +309,7 @@ def general_cosine(M, *, a, sym=True, dtype=None, layout=strided, device=None, r
             raise TypeError("Coefficients must be a list/tuple") from None
         if not a:
             raise ValueError("Coefficients cannot be empty")
-        if any(isinstance(weight, (str, bytes)) for weight in a):
+        if any(isinstance(weight, (str, bytes, tuple, list)) for weight in a):
             raise ValueError("Coefficients must be numbers")
     return _sum_of_cosines("general_cosine", M, a, sym, dtype, layout, device, requires_grad)
 
