@@ -372,6 +372,11 @@ RAISES = """
     F.interpolate(T(1, 1, 3), [Index(0)])
     F.interpolate(T(1, 1, 3), True)
     torch.signal.windows.general_cosine(6, a=[[1, 2], [3]])
+    T(2, 3).index_put((torch.tensor([0]),), 1)
+    T(2, 3).index_put((torch.tensor([0]),), 1e300)
+    T(2, 3).count_nonzero(1, True)
+    T(2, 3).count_nonzero(True, 1)
+    T(2, 3).expand(1, 2, 3, True)
 """
 
 #: And calls that were refused.
@@ -398,6 +403,7 @@ ANSWERS = """
     F.adaptive_avg_pool3d(A(2, 2, 2, 2, 3, 4), 1)
     torch.histogramdd(A(5, 2), torch.tensor(3)).hist
     torch.histogramdd(A(5, 2), [3, Index(2)]).hist
+    A(2, 3).flip(0, True)
     torch.histogram(A(3), torch.tensor(3), range=(-1.0, 1.0)).hist
     torch.linalg.eigvalsh(A(2, 2), UPLO=b"L")
     A(2).to(b"cpu")

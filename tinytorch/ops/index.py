@@ -23,7 +23,7 @@ from ..backends.cpu import check, error, ffi, lib
 from ..dtypes import ALL, INTEGRAL
 from ..tensor import Tensor, attempted, gives_tensor, owned
 from .create import tensor
-from .declare import Op, attach, both, is_number, number, primitive, scalar_kind, update
+from .declare import Op, attach, both, is_number, number, primitive, scalar_kind, tensors_only, update
 from .fitting import check_fits, fitted
 
 unpack = ffi.unpack
@@ -454,11 +454,10 @@ def _put_arguments(op, input, indices, values, accumulate):
         if not isinstance(index, Tensor):
             raise TypeError(f"{op}(): expected Tensor as element {at} of 'indices', but got {type(index).__name__}")
     code, parsed = parse(input, tuple(indices))
-    values = _value(input, values)
+    tensors_only(op, values=values)
     if sum(n for kind, n in zip(code[::4], code[1::4]) if kind == INDEX) > input._h.ndim:
         raise IndexError(f"too many indices for tensor of dimension {input._h.ndim}")
-    if not values._h.flags & lib.TT_FLAG_WEAK:
-        _check_dtypes(input, values)
+    _check_dtypes(input, values)
     return putter("index_put", len(parsed)), (tuple(code), values, ADD if accumulate else REPLACE, *parsed)
 
 

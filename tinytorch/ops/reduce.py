@@ -321,5 +321,5 @@ def all(input, dim=None, keepdim=False, *, out=None, axis=None, keepdims=False):
 @method
 def count_nonzero(self, dim=None, *rest, axis=None):  # noqa: F811
     """``tinytorch.count_nonzero``, which also takes the dimensions one by one."""
-    dims = (dim, *rest) if rest else dim_or_axis("count_nonzero", dim, axis)
+    dims = ints((dim, *rest)) if rest else dim_or_axis("count_nonzero", dim, axis)
     return _count_nonzero(self, *parse_dims("count_nonzero", self, dims), False, -1)

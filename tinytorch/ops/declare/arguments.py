@@ -151,10 +151,11 @@ def is_number(x) -> bool:
 
 
 def ints(values) -> tuple[int, ...]:
-    """``f(2, 3)`` and ``f((2, 3))`` alike: the arguments of a variadic shape as a tuple of Python integers."""
+    """``f(2, 3)`` and ``f((2, 3))`` alike: the arguments of a variadic shape as a tuple of Python integers, of which
+    the first must be no bool, as in PyTorch."""
     if len(values) == 1 and isinstance(values[0], (tuple, list)):
         values = values[0]
-    for v in values:
-        if type(v) is not int and (isinstance(v, (str, bool)) or not hasattr(v, "__index__")):
+    for at, v in enumerate(values):
+        if type(v) is not int and (isinstance(v, str if at else (str, bool)) or not hasattr(v, "__index__")):
             raise TypeError(f"{operator_above()}expected sizes as integers, got {type(v).__name__}")
     return tuple([int(v) for v in values])

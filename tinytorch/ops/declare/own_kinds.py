@@ -168,6 +168,7 @@ OWN = {
     "index_copy.dim": "_int",
     "index_fill.dim": "_int",
     "index_fill.value": "Tensor | Number",
+    "index_put.values": "Tensor",
     "index_reduce.dim": "_int",
     "index_reduce.reduce": "str",
     "index_select.dim": "_int",

@@ -256,6 +256,13 @@ _ASKED = {
         """.split(),  # noqa: SIM905 (a list of words)
         "int",
     ),
+    **dict.fromkeys(  # of several sizes or dimensions the first alone must be no bool
+        """
+        count_nonzero.rest expand.rest flip.rest permute.rest repeat.rest reshape.rest resize.rest squeeze.rest
+        sum_to_size.rest tile.rest view.rest
+        """.split(),  # noqa: SIM905 (a list of words)
+        "_int | _bool",
+    ),
     **{f"{fn}.{name}": "int | None" for fn in ("stft", "istft") for name in ("hop_length", "win_length", "length")},
     "scaled_dot_product_attention.is_causal": "_bool",
     "scaled_dot_product_attention.enable_gqa": "_bool",
