@@ -20,7 +20,7 @@ static bool fits(const tt_recurrent_work *w, const char *name, const tt_array *a
     char have[TT_SHAPE_TEXT], want[TT_SHAPE_TEXT];
     int64_t shape[2] = {rows, cols};
     if (!a) return true;
-    int skip = a->ndim == 1; /* a bias */
+    int skip = a->ndim == 1 && rows == 1; /* a bias */
     if (a->dtype != w->dtype || !(a->flags & TT_FLAG_CONTIGUOUS))
         tt_fail(TT_RUNTIME_ERROR, "%s: expected %s contiguous and of %s, but got %s", names[w->kind], name,
                 tt_dtype_names[w->dtype], tt_dtype_names[a->dtype]);

@@ -372,6 +372,10 @@ RAISES = """
     F.interpolate(T(1, 1, 3), [Index(0)])
     F.interpolate(T(1, 1, 3), True)
     torch.signal.windows.general_cosine(6, a=[[1, 2], [3]])
+    torch.gru(T(3), T(3).long(), T(1, 3, 2), [T(6, 3), T(6, 2), T(6), T(6)], True, 1, 0.0, True, False)
+    torch.rnn_tanh(T(3), T(3).long(), T(1, 3, 2), [T(2, 3), T(2, 2), T(2), T(2)], True, 1, 0.0, True, False)
+    torch.lstm(T(3), T(3).long(), [T(1, 3, 2)] * 2, [T(8, 3), T(8, 2), T(8), T(8)], True, 1, 0.0, True, False)
+    F.scaled_dot_product_attention(T(1, 2, 1, 3, 4), T(1, 2, 1, 5, 4), T(1, 2, 1, 5, 4), T(7))
     T(2, 3).index_put((torch.tensor([0]),), 1)
     T(2, 3).index_put((torch.tensor([0]),), 1e300)
     T(2, 3).count_nonzero(1, True)
@@ -383,6 +387,7 @@ RAISES = """
 ANSWERS = """
     F.scaled_dot_product_attention(A(2, 3, 4), A(2, 5, 4), A(2, 5, 2), A(5))
     F.scaled_dot_product_attention(A(3, 4), A(5, 4), A(5, 4), A(5) > 1)
+    F.scaled_dot_product_attention(A(1, 2, 1, 3, 4), A(1, 2, 1, 5, 4), A(1, 2, 1, 5, 4), A(5))
     F.scaled_dot_product_attention(A(3, 4), A(5, 4), A(5, 4), A(1)[0])
     F.unfold(A(3, 4, 4), [2, 3])
     F.unfold(A(3, 4, 4), iter((2, 3)), padding=range(2))

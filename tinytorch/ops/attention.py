@@ -167,7 +167,7 @@ def _check(query, key, value, mask, p: float, causal: bool) -> None:
             f"{OP}: Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
             f"{mask.dtype.name} and query.dtype: {query.dtype.name} instead."
         )
-    if mask is not None and mask._h.ndim < 2 and min(q.ndim, k.ndim, v.ndim) > 3:
+    if mask is not None and mask._h.ndim < 2 and q.ndim == k.ndim == v.ndim == 4 and not p:  # of PyTorch's kernel alone
         raise IndexError(f"{OP}: expected attn_mask of at least 2 dimensions, got {mask._h.ndim}")
     if not 0 <= p <= 1:
         raise RuntimeError(f"{OP}: dropout probability has to be between 0 and 1, but got {p}")

@@ -220,6 +220,9 @@ def _layer(steps: Steps, x, h0, c0, w_ih, w_hh, b_ih=None, b_hh=None, projection
         b_ih, b_hh = None, b_ih + b_hh
     made_of = x, w_ih, b_ih
     x = layer_linear(*made_of)
+    if x._h.ndim != 2:
+        missing = x._h.ndim < 2 and steps.kind == "gru"
+        raise _wrong_shape(missing)(f"{steps.kind}: expected inputs of two dimensions, got {x._h.ndim}")
     if projection is not None or not FLOATING[x._h.dtype]:
         return _composed(steps, x, w_hh, b_hh, h0, c0, projection)
     dtype, wide = x.dtype, ALL[x.dtype.compute]
