@@ -23,7 +23,7 @@ int tt_set_default_dtype(int dtype) {
 
 int64_t tt_numel(int ndim, const int64_t *shape) {
     char text[TT_SHAPE_TEXT];
-    int64_t n = 1, signs = 0;
+    int64_t n = 1, step = 1, signs = 0; /* step: the first stride, which without elements is there, too */
     bool overflows = false;
     if (ndim > TT_MAX_NDIM) {
         tt_fail(TT_RUNTIME_ERROR, "only tensors with up to %d dims are supported, got %d", TT_MAX_NDIM, ndim);
@@ -32,6 +32,7 @@ int64_t tt_numel(int ndim, const int64_t *shape) {
     for (int d = 0; d < ndim; d++) {
         signs |= shape[d];
         overflows |= __builtin_mul_overflow(n, shape[d], &n);
+        overflows |= d && shape[d] && __builtin_mul_overflow(step, shape[d], &step);
     }
     if (signs >= 0 && !overflows && n <= INT64_MAX / TT_MAX_ITEMSIZE) return n;
     for (int d = 0; d < ndim; d++)
@@ -40,8 +41,6 @@ int64_t tt_numel(int ndim, const int64_t *shape) {
                     tt_shape_text(text, ndim, shape));
             return -1;
         }
-    for (int d = 0; d < ndim; d++)
-        if (shape[d] == 0) return 0;
     tt_fail(TT_RUNTIME_ERROR, "Storage size calculation overflowed with sizes=%s", tt_shape_text(text, ndim, shape));
     return -1;
 }
@@ -60,12 +59,10 @@ void tt_update_flags(tt_array *a) {
 }
 
 void tt_set_contiguous(tt_array *a) {
-    int64_t n = 1, *strides = a->strides;
+    int64_t *strides = a->strides;
     const int64_t *shape = a->shape;
-    for (int d = a->ndim - 1; d >= 0; d--) {
-        strides[d] = n;
-        n *= shape[d] ? shape[d] : 1;
-    }
+    for (int d = a->ndim - 1; d >= 0; d--)
+        strides[d] = d + 1 < a->ndim ? strides[d + 1] * (shape[d + 1] ? shape[d + 1] : 1) : 1;
     a->flags |= TT_FLAG_CONTIGUOUS;
 }
 

@@ -376,6 +376,8 @@ RAISES = """
     torch.rnn_tanh(T(3), T(3).long(), T(1, 3, 2), [T(2, 3), T(2, 2), T(2), T(2)], True, 1, 0.0, True, False)
     torch.lstm(T(3), T(3).long(), [T(1, 3, 2)] * 2, [T(8, 3), T(8, 2), T(8), T(8)], True, 1, 0.0, True, False)
     F.scaled_dot_product_attention(T(1, 2, 1, 3, 4), T(1, 2, 1, 5, 4), T(1, 2, 1, 5, 4), T(7))
+    torch.empty(0, 2**62, 4)
+    torch.empty(2**62, 4, 0)
     T(2, 3).index_put((torch.tensor([0]),), 1)
     T(2, 3).index_put((torch.tensor([0]),), 1e300)
     T(2, 3).count_nonzero(1, True)
