@@ -75,7 +75,7 @@ static inline int64_t head_of(int kind, int op, int64_t dtype, int n) { return k
 
 /* Note [Too little to fuse] */
 static inline uint16_t place_of(int64_t head, int64_t numel) {
-    return (uint16_t)((uint64_t)(head ^ numel << 32) * 0x9e3779b97f4a7c15u >> 54);
+    return (uint16_t)(((uint64_t)head ^ (uint64_t)numel << 32) * 0x9e3779b97f4a7c15u >> 54);
 }
 
 static inline bool is_left(tt_trace *t, int64_t head, int64_t numel) {
