@@ -378,6 +378,7 @@ RAISES = """
     F.scaled_dot_product_attention(T(1, 2, 1, 3, 4), T(1, 2, 1, 5, 4), T(1, 2, 1, 5, 4), T(7))
     torch.empty(0, 2**62, 4)
     torch.empty(2**62, 4, 0)
+    torch.addmm(T(), T(2, 0), T(0, 2), T(2, 3))
     T(2, 3).index_put((torch.tensor([0]),), 1)
     T(2, 3).index_put((torch.tensor([0]),), 1e300)
     T(2, 3).count_nonzero(1, True)
@@ -426,6 +427,8 @@ ANSWERS = """
     F.threshold(A(3).int(), 1, 2.5)
     torch.addmm(A(2, 2).byte(), A(2, 2).byte(), A(2, 2).byte(), alpha=-1)
     torch.add(A(2).char(), 2, alpha=127)
+    torch.addmm(torch.tensor(2), A(2, 3), torch.tensor(3.0), A(2, 2), A(2, 3))
+    A(2).sub(torch.tensor(2), A(2))
     torch.add(A(2).long(), A(2), alpha=300)
     F.batch_norm(A(0, 3), None, None, A(2), A(1) + 1)
     A(2, 3) + A(2, 3).to_sparse().itemsize
