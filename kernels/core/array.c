@@ -220,7 +220,7 @@ tt_array *tt_view(tt_array *a, int ndim, int64_t *shape, int64_t *strides, int64
     int64_t n = tt_numel(ndim, shape);
     if (n < 0 || !check_strides(ndim, strides)) return NULL;
     int64_t reach = extent(ndim, shape, strides), size = tt_itemsizes[a->dtype];
-    if (offset < 0 || reach < 0 ||
+    if (offset < 0 || offset > INT64_MAX / size || reach < 0 ||
         (n && (offset > a->storage->nbytes / size || reach > a->storage->nbytes / size - offset)))
         return tt_fail(TT_RUNTIME_ERROR,
                        "setStorage: sizes %s, strides %s, storage offset %lld and itemsize %lld "

@@ -14,14 +14,15 @@ tt_array *tt_show(tt_array *a, int ndim, const int64_t *shape, const int64_t *st
     b->ndim = ndim;
     b->dtype = a->dtype;
     b->flags = a->flags & (TT_FLAG_DEVICE | TT_FLAG_READONLY | TT_FLAG_INFERENCE);
-    int64_t n = 1, *sizes = b->shape, *steps = b->strides;
+    int64_t *sizes = b->shape, *steps = b->strides;
+    uint64_t n = 1; /* which a size of 0 may come after an overflow of */
     bool contiguous = true;
     for (int d = ndim - 1; d >= 0; d--) {
         int64_t size = sizes[d] = shape[d], step = steps[d] = strides[d];
-        contiguous &= step == n || size == 1;
-        n *= size;
+        contiguous &= step == (int64_t)n || size == 1;
+        n *= (uint64_t)size;
     }
-    b->numel = n;
+    b->numel = (int64_t)n;
     if (contiguous || n == 0) b->flags |= TT_FLAG_CONTIGUOUS;
     tt_storage_ref(b->storage);
     if ((b->counter = a->counter)) tt_storage_ref(b->counter);

@@ -56,10 +56,10 @@ bool tt_cpu_pool(const tt_pool_work *w) {
         p.job.to = to.array->data;
         p.job.index = marks ? (int64_t *)w->index->data : (int64_t *)tt_plain_data(&in[1]);
         p.job.rows = windows;
-        int64_t cost = w->out * (w->inner < TT_POOL_CHUNK ? w->inner : TT_POOL_CHUNK);
+        double cost = (double)w->out * (double)(w->inner < TT_POOL_CHUNK ? w->inner : TT_POOL_CHUNK);
         for (int k = 0; looks && k < 3; k++)
-            cost *= w->axes[k].stride ? w->axes[k].taps : w->axes[k].in / w->axes[k].out + 1;
-        tt_parallel(w->outer * p.chunks, ELEMENTS / (cost + 1) + 1, pool_range, &p);
+            cost *= (double)(w->axes[k].stride ? w->axes[k].taps : w->axes[k].in / w->axes[k].out + 1);
+        tt_parallel(w->outer * p.chunks, (int64_t)(ELEMENTS / (cost + 1)) + 1, pool_range, &p);
     }
     if (windows) tt_scratch_free(windows);
     tt_plain_done(in, 3);

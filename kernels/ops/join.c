@@ -46,7 +46,8 @@ tt_array *tt_join(int n, tt_array **in, int dim, int dtype, int stack) {
                                    "%s but got %s for tensor number %d in the list.",
                                    dim, want, have, k);
         }
-        shape[dim] += stack ? 1 : a->shape[dim];
+        if (__builtin_add_overflow(shape[dim], stack ? 1 : a->shape[dim], &shape[dim]))
+            return tt_fail(TT_RUNTIME_ERROR, "cat: the sum of the sizes in dimension %d overflows", dim);
     }
     bool by_one_kernel = tt_here()->join; /* for all: they must be there */
     for (int k = 0; by_one_kernel && k < n; k++)

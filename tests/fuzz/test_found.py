@@ -51,6 +51,12 @@ def test_more_parts_than_memory():
         tt.ones(4, 5).tensor_split(2**62)
 
 
+def test_a_sum_of_sizes_does_not_wrap_around():
+    """64 times 2**58 is 2**64: PyTorch's answer is empty."""
+    with pytest.raises(RuntimeError, match="overflows"):
+        tt.cat([tt.ones(1).expand(2**58)] * 64)
+
+
 X = tt.ones(2, 3)
 NO_TENSORS = {
     "a function": lambda: tt.argwhere(3),
