@@ -381,6 +381,8 @@ class Module(HookMethods, StateMethods):
                     continue
                 grad = p.grad
                 new = fn(p.detach())
+                if not isinstance(new, Tensor):
+                    raise TypeError(f"{self._get_name()}: a parameter must become a Tensor, not {type(new).__name__}")
                 if new._h != p._h:
                     p.grad = None
                     p.data = new

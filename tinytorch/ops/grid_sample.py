@@ -237,6 +237,8 @@ def affine_grid(theta, size, align_corners=None):
             f"{tuple(theta.shape)}."
         )
     size = tuple([operator.index(n) for n in size])
+    if len(size) != dims + 2:
+        raise RuntimeError(f"affine_grid: expected {dims + 2} sizes, but got {size}")
     if min(size) <= 0:
         raise ValueError(f"affine_grid: Expected non-zero, positive output size. Got {size}")
     if theta.shape[0] != size[0]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from .. import return_types
 from ..dtypes import finfo, int64
 from ..tensor import Tensor
-from .declare import both, function, primitive, write_out
+from .declare import both, fits, function, primitive, write_out
 from .decompose import svd, svdvals
 from .eigen import eigh, eigvalsh
 from .join import cat
@@ -44,6 +44,8 @@ def _check_matrix(op: str, A: Tensor) -> None:
 def _check_names(op: str, of_numpy, atol, rtol) -> None:
     if of_numpy is not None and (atol is not None or rtol is not None):
         raise TypeError(f"{op}(): NumPy's tolerance and atol or rtol exclude each other")
+    if not any(all(x is None or fits(x, kind) for x in (atol, rtol)) for kind in ("Tensor", "_float")):
+        raise TypeError(f"{op}(): arguments 'atol' and 'rtol' must be both Tensors or both floats")
 
 
 @function(namespace="linalg")

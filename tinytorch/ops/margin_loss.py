@@ -6,7 +6,7 @@ from ..dtypes import int64
 from ..tensor import Tensor
 from .activation import floating
 from .activation import relu as _relu
-from .declare import function, tensors_only
+from .declare import fits, function, tensors_only
 from .fitting import fitted
 from .loss import legacy, reduce_losses, reduction_code
 from .pointwise_activation import _logsigmoid
@@ -14,7 +14,7 @@ from .pointwise_activation import _logsigmoid
 
 def _real(op: str, name: str, x) -> float:
     """A number that is a float whatever it was given as: an integer, or a 0-d tensor."""
-    if not (hasattr(x, "__float__") or hasattr(x, "__index__")) or (isinstance(x, Tensor) and x._h.ndim):
+    if not fits(x, "_float"):
         raise TypeError(f"{op}(): argument '{name}' must be float, not {type(x).__name__}")
     return float(x)
 

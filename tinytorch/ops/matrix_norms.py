@@ -126,7 +126,7 @@ def _matrix_norm(op, A, ord, rows, cols, keepdim):  # noqa: A002
 @function(namespace="linalg")
 def norm(input, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):  # noqa: A002
     """``vector_norm`` of a vector or over one dimension, ``matrix_norm`` of a matrix or over two; without ``ord`` the
-    root of the sum of squares over any dimensions. Follows ``torch.linalg.norm``.
+    root of the sum of squares, over these or over all. Follows ``torch.linalg.norm``.
 
     Args:
         ord: which norm
@@ -138,6 +138,8 @@ def norm(input, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):  # 
         RuntimeError: ``input`` is not floating, there is no such norm, or neither a vector nor a matrix is meant
     """
     dims = None if dim is None else tuple(dim) if isinstance(dim, (tuple, list)) else (dim,)
+    if dims is not None and len(dims) not in (1, 2):
+        raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dims)}")
     if ord is None or (dims is None and input.ndim != 2) or (dims is not None and len(dims) == 1):
         if ord is not None and dims is None and input.ndim != 1:
             raise RuntimeError(
@@ -146,8 +148,6 @@ def norm(input, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):  # 
         if isinstance(ord, (str, bytes)):
             raise RuntimeError(f"linalg.norm: Order {ord} not supported for vectors")
         return vector_norm(input, 2 if ord is None else ord, dims, keepdim, dtype=dtype, out=out)
-    if dims is not None and len(dims) != 2:
-        raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dims)}")
     return matrix_norm(input, ord, dims or (-2, -1), keepdim, dtype=dtype, out=out)
 
 

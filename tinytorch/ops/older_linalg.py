@@ -130,7 +130,7 @@ def frobenius_norm(input, dim, keepdim=False, *, out=None):
     Returns:
         A tensor without these dimensions, or with ``keepdim`` of size 1 in them.
     """
-    if isinstance(dim, (tuple, list)) and len(dim) > 2:
+    if isinstance(dim, (tuple, list)) and len(tuple(dim)) > 2:
         raise RuntimeError(f"frobenius_norm: expected at most 2 dimensions in dim, but got {len(dim)}")
     return vector_norm(input, 2, None if dim == () or dim == [] else dim, keepdim, out=out)
 

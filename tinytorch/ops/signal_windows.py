@@ -49,7 +49,10 @@ def _bessel(steps: int, count: int, beta: float) -> np.ndarray:
 def _length(op: str, n) -> int:
     if isinstance(n, bool):
         raise TypeError(f"{op}(): the length must be int, not bool")
-    return operator.index(n)
+    n = operator.index(n)
+    if n >> 59 > 0:
+        raise RuntimeError(f"{op}: Storage size calculation overflowed with sizes=[{n}]")
+    return n
 
 
 def _windowed(values, op: str, window_length, periodic, dtype, *options) -> Tensor:

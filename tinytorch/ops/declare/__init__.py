@@ -41,6 +41,6 @@ from .publish import (
     same_parameters,
     shown,
 )
-from .refusals import flags_only, real_only, refuse, refuse_call, tensors_only
+from .refusals import fits, flags_only, real_only, refuse, refuse_call, tensors_only
 from .reduction import reduction, shortcut
 from .update import overwrite, update
