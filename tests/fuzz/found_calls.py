@@ -440,6 +440,7 @@ ANSWERS = """
     torch.add(A(2).char(), 2, alpha=127)
     torch.addmm(torch.tensor(2), A(2, 3), torch.tensor(3.0), A(2, 2), A(2, 3))
     A(2).sub(torch.tensor(2), A(2))
+    A(100).byte().random_(250, None) >= 250
     torch.add(A(2).long(), A(2), alpha=300)
     F.batch_norm(A(0, 3), None, None, A(2), A(1) + 1)
     A(2, 3) + A(2, 3).to_sparse().itemsize

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from inspect import Parameter
 
 from ..autograd.leaf import make_leaf
 from ..backends.cpu import error, lib
@@ -13,7 +14,7 @@ from ..layouts import preserve_format
 from ..tensor import Tensor, attempted, owned
 from .create import code_of, finish, into, pinned, size_argument, sizes
 from .create_like import empty_as
-from .declare import both, function, method, overwrite, primitive, refuse
+from .declare import both, function, method, overwrite, primitive, refuse, shown
 from .fitting import LARGEST
 
 for _fn in (manual_seed, seed, initial_seed, get_rng_state, set_rng_state):
@@ -334,17 +335,19 @@ def geometric_(self, p, *, generator=None):
 
 
 @method
-def random_(self, from_=None, to=None, *, generator=None, **named):
-    """``random_()``: integers up to the largest that the dtype holds with all below it; ``random_(to)``,
-    ``random_(from, to)``: from ``from`` (0) to below ``to``; in place. Follows ``torch.Tensor.random_``."""
+@shown(lambda self, from_=None, to=None, *, generator=None, **named: None)
+def random_(self, from_=None, to=Parameter.empty, *, generator=None, **named):
+    """``random_()``, ``random_(from, None)``: integers up to the largest that the dtype holds with all below it;
+    ``random_(to)``, ``random_(from, to)``: to below ``to``; from ``from`` (0); in place. Follows
+    ``torch.Tensor.random_``."""
     code = self._h.dtype
     most = exact_integers(ALL[code])[1]
     from_ = named.pop("from", from_)
     if named:
         raise TypeError(f"random_() got an unexpected keyword argument '{next(iter(named))}'")
-    if from_ is not None and to is None:
-        from_, to = 0, from_
-    low, high = (0, most + 1) if to is None else _bounds("random_", 0 if from_ is None else from_, to)
+    if to is Parameter.empty:
+        from_, to = None, from_
+    low, high = _bounds("random_", 0 if from_ is None else from_, most + 1 if to is None else to)
     count = _range("random_", code, low, high)
     return _writers["random_"](self, lib.tt_random_integers, _own(generator, "random_", self), low, count)
 
