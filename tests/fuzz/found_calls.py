@@ -389,6 +389,7 @@ RAISES = """
     torch.linalg.matrix_rank(T(3, 3), atol=T(2, 3) * 1j, rtol=0.1)
     torch.kaiser_window(2**63 - 1)
     torch.hann_window(2**62)
+    torch.gru(T(3).long(), T(1, 3, 2), [T(6, 3), T(6, 2), T(6), T(6)], True, 1, 0.0, True, False, True)
     torch.nn.Linear(3, 2).type(None)
     T(2, 3).index_put((torch.tensor([0]),), 1)
     T(2, 3).index_put((torch.tensor([0]),), 1e300)

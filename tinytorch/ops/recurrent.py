@@ -299,6 +299,8 @@ def _states(kind: str, input, hx, params, **flags) -> tuple:
     _check_tensors(kind, input, states, params)
     for state in states:
         state.size(2 if kind == "lstm" else 0)  # IndexError where there is no such dimension
+    if flags.get("batch_first") and input._h.ndim < 2:  # whose first two are exchanged before all else
+        raise IndexError(f"{kind}: expected an input of 3 dimensions, got {input._h.ndim}")
     _check_dtypes(kind, input, *states, *params)
     return states
 
@@ -311,7 +313,8 @@ def _padded(kind, input, hx, params, has_biases, num_layers, dropout, train, bid
         full = input._h.numel > 0
         missing = (
             ndim < 2
-            and (batch_first or kind == "lstm" and full)
+            and kind == "lstm"
+            and full
             or ndim == 2
             and gated
             and full
