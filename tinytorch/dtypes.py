@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import operator
 
 import numpy as np
 
@@ -184,6 +185,12 @@ class Size(tuple):
 
     __slots__ = ()
 
+    def __new__(cls, sizes=()):
+        try:
+            return tuple.__new__(cls, [int(operator.index(n)) for n in sizes])
+        except TypeError as exc:
+            raise TypeError(f"Size(): expected an iterable of integers: {exc}") from None
+
     def numel(self) -> int:
         n = 1
         for s in self:
@@ -195,7 +202,7 @@ class Size(tuple):
 
     def __getitem__(self, item):
         got = tuple.__getitem__(self, item)
-        return Size(got) if isinstance(item, slice) else got
+        return tuple.__new__(Size, got) if isinstance(item, slice) else got
 
     def __add__(self, other):
         return Size(tuple(self) + tuple(other))

@@ -56,7 +56,7 @@ class Tensor(TensorBase):
         if key >= 0:
             return _sizes[key]
         h = self._h
-        return Size(_unpack(h.shape, h.ndim))
+        return tuple.__new__(Size, _unpack(h.shape, h.ndim))
 
     def size(self, dim: int | None = None):
         """The shape, or the size of one dimension."""

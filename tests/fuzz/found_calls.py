@@ -391,6 +391,9 @@ RAISES = """
     torch.hann_window(2**62)
     torch.gru(T(3).long(), T(1, 3, 2), [T(6, 3), T(6, 2), T(6), T(6)], True, 1, 0.0, True, False, True)
     torch.nn.Linear(3, 2).type(None)
+    torch.Size([1.0])
+    torch.Size("ab")
+    torch.distributions.Normal(T(2, 3), T(2, 3)).expand(T(1))
     T(2, 3).index_put((torch.tensor([0]),), 1)
     T(2, 3).index_put((torch.tensor([0]),), 1e300)
     T(2, 3).count_nonzero(1, True)
@@ -441,6 +444,7 @@ ANSWERS = """
     torch.add(A(2).char(), 2, alpha=127)
     torch.addmm(torch.tensor(2), A(2, 3), torch.tensor(3.0), A(2, 2), A(2, 3))
     A(2).sub(torch.tensor(2), A(2))
+    A(2) + torch.tensor(torch.Size([torch.tensor(1), Index(2)]))
     A(100).byte().random_(250, None) >= 250
     torch.add(A(2).long(), A(2), alpha=300)
     F.batch_norm(A(0, 3), None, None, A(2), A(1) + 1)
