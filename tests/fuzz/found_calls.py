@@ -379,6 +379,8 @@ RAISES = """
     torch.empty(0, 2**62, 4)
     torch.empty(2**62, 4, 0)
     torch.addmm(T(), T(2, 0), T(0, 2), T(2, 3))
+    torch.addmv(T(3, 2), T(), T(2, 3), T(3), beta=2)
+    torch.add(T(2), 2, T(2), alpha=3)
     F.margin_ranking_loss(T(3), T(3), T(3), margin=np.array("a"))
     F.hinge_embedding_loss(T(3), T(3), margin=Fraction(1, 2))
     F.interpolate(T(1, 2, 4, 5), scale_factor=-T(1), recompute_scale_factor=True)

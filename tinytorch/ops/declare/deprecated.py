@@ -21,6 +21,7 @@ def old_order(op: str, count: int, factors: dict, *given) -> tuple:
     numbers = [x for x in given if not isinstance(x, Tensor)]
     if (
         len(tensors) != count
+        or any(type(x) is not int or x != 1 for x in factors.values())  # given by name, too
         or len(numbers) > len(factors)
         or any(not isinstance(x, (bool, int, float)) for x in numbers)
         or not isinstance(last, (Tensor, bool, int, float) if op in _NUMBERS_LAST else Tensor)
