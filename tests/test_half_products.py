@@ -70,6 +70,7 @@ def test_special_values(dtype):
         a, b = tt.ones(7, 35, dtype=dtype), tt.ones(35, 9, dtype=dtype)
         a[2, 34] = value
         assert (a @ b).isfinite().sum(1).tolist() == [9, 9, 0, 9, 9, 9, 9]
+        assert np.isnan(value) or (a @ b)[2].tolist() == [value] * 9
         a[2, 34] = 1
         b[0, 4] = value
         assert (a @ b).isfinite().sum(0).tolist() == [7] * 4 + [0] + [7] * 4

@@ -131,16 +131,18 @@ TARGET void tt_amx_pack_right(const uint16_t *const *lines, int64_t first, bool 
     else pack(lines, first, count, depth, to, step, false, false);
 }
 
-TARGET void tt_amx_split(const uint16_t *from, int64_t n, uint16_t *high, uint16_t *low) {
+TARGET bool tt_amx_split(const uint16_t *from, int64_t n, uint16_t *high, uint16_t *low) {
+    __mmask16 strange = 0;
     for (int64_t l = 0; l < n; l += 16) {
         __mmask16 there = (__mmask16)lowest(n - l);
         __m512 all = _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(there, from + l));
         __m512i top = _mm512_and_si512(_mm512_castps_si512(all), _mm512_set1_epi32((int)0xffff0000));
-        __mmask16 finite = _mm512_cmp_ps_mask(_mm512_sub_ps(all, all), _mm512_setzero_ps(), _CMP_EQ_OQ);
-        __m512i rest = _mm512_castps_si512(_mm512_maskz_sub_ps(finite, all, _mm512_castsi512_ps(top)));
+        __m512i rest = _mm512_castps_si512(_mm512_sub_ps(all, _mm512_castsi512_ps(top)));
+        strange |= _mm512_cmp_ps_mask(_mm512_castsi512_ps(rest), _mm512_setzero_ps(), _CMP_UNORD_Q);
         _mm256_mask_storeu_epi16(high + l, there, _mm512_cvtepi32_epi16(_mm512_srli_epi32(top, 16)));
         _mm256_mask_storeu_epi16(low + l, there, _mm512_cvtepi32_epi16(_mm512_srli_epi32(rest, 16)));
     }
+    return !strange;
 }
 
 /* m x n tiles of the result. */
@@ -216,8 +218,9 @@ void tt_amx_pack_right(const uint16_t *const *lines, int64_t first, bool along, 
     (void)lines, (void)first, (void)along, (void)count, (void)depth, (void)to, (void)step;
 }
 
-void tt_amx_split(const uint16_t *from, int64_t n, uint16_t *high, uint16_t *low) {
+bool tt_amx_split(const uint16_t *from, int64_t n, uint16_t *high, uint16_t *low) {
     (void)from, (void)n, (void)high, (void)low;
+    return false;
 }
 
 void tt_amx_multiply(const uint16_t *left, int64_t left_step, const uint16_t *right, int64_t right_step, int64_t rows,

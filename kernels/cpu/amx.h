@@ -16,8 +16,8 @@ void tt_amx_pack_left(const uint16_t *const *lines, int64_t first, bool along, i
 void tt_amx_pack_right(const uint16_t *const *lines, int64_t first, bool along, int64_t count, int64_t depth,
                        uint16_t *to, int64_t step);
 
-/* n numbers of float16 as sums of two of bfloat16, which have 8 bits each of its 11. */
-void tt_amx_split(const uint16_t *from, int64_t n, uint16_t *high, uint16_t *low);
+/* n numbers of float16 as sums of two of bfloat16, which have 8 bits each of its 11. False: not all are finite. */
+bool tt_amx_split(const uint16_t *from, int64_t n, uint16_t *high, uint16_t *low);
 
 /* sums (rows, cols) = left right, or += with `add`, for `tiles` tiles of each row and column. Sums lie in tiles, whose
  * rows and columns are multiples of 32. To be called between begin and end, by the same thread. */

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define BLOCK 240     /* rows and columns */
-#define AMX_BLOCK 512 /* the larger, the less is packed for a product */
+#define AMX_BLOCK 512 /* a tile of product.c: the larger, the less is packed */
 #define DEPTH 512
 
 typedef struct {
@@ -92,38 +92,43 @@ static void multiply_vector(const tt_product *p, const char *a, const char *b, i
 }
 
 /* Packs an operand's rows (or columns), `depth` elements from element l of each on, and those of float16 in two parts;
- * `along`: they are the lines as they are stored. */
-static void pack(memory *m, int dtype, bool left, const char *from, int64_t ld, bool along, int64_t l, int64_t count,
+ * `along`: they are the lines as they are stored. False: parts of what is not finite. */
+static bool pack(memory *m, int dtype, bool left, const char *from, int64_t ld, bool along, int64_t l, int64_t count,
                  int64_t depth, int64_t step) {
     int64_t lines = along ? count : depth, length = along ? depth : count;
     const uint16_t *at = (const uint16_t *)from + l * (along ? 1 : ld);
+    bool fine = true;
     for (int part = 0; part < 1 + (dtype == TT_F16); part++) {
         for (int64_t i = 0; i < lines; i++) {
             uint16_t *high = m->parts[0] + i * length, *low = m->parts[1] + i * length;
-            if (dtype == TT_F16 && part == 0) tt_amx_split(at + i * ld, length, high, low);
+            if (dtype == TT_F16 && part == 0) fine &= tt_amx_split(at + i * ld, length, high, low);
             m->lines[i] = dtype == TT_BF16 ? at + i * ld : part == 0 ? high : low;
         }
         uint16_t *to = m->tiles[!left][part];
         if (left) tt_amx_pack_left(m->lines, 0, along, count, depth, to, step);
         else tt_amx_pack_right(m->lines, 0, along, count, depth, to, step);
     }
+    return fine;
 }
 
-/* By AMX. Products of parts are exact; the smaller ones are added first. */
-static void multiply_tiles(const tt_product *p, const char *a, const char *b, int64_t rows, int64_t cols, memory *m) {
+/* By AMX. Products of parts are exact; the smaller ones are added first. False: an infinite part would have been
+ * multiplied by one that is 0. */
+static bool multiply_tiles(const tt_product *p, const char *a, const char *b, int64_t rows, int64_t cols, memory *m) {
     int last = p->dtype == TT_F16;
+    bool fine = true;
     tt_amx_begin();
-    for (int64_t l = 0; l < p->k; l += TT_AMX_DEPTH) {
+    for (int64_t l = 0; l < p->k && fine; l += TT_AMX_DEPTH) {
         int64_t depth = p->k - l < TT_AMX_DEPTH ? p->k - l : TT_AMX_DEPTH, tiles = (depth + 31) / 32;
         int64_t step = tiles * TT_AMX_TILE;
-        pack(m, p->dtype, true, a, p->a.ld, !p->a.trans, l, rows, depth, step);
-        pack(m, p->dtype, false, b, p->b.ld, p->b.trans, l, cols, depth, step);
+        fine = pack(m, p->dtype, true, a, p->a.ld, !p->a.trans, l, rows, depth, step);
+        fine &= pack(m, p->dtype, false, b, p->b.ld, p->b.trans, l, cols, depth, step);
         for (int i = last; i >= 0; i--)
             for (int j = last; j >= 0; j--)
                 tt_amx_multiply(m->tiles[0][i], step, m->tiles[1][j], step, rows, cols, tiles, m->sums,
                                 l > 0 || i < last || j < last);
     }
     tt_amx_end();
+    return fine;
 }
 
 int64_t tt_half_memory(void) { return sizeof(memory); }
@@ -135,17 +140,20 @@ void tt_half_product(const tt_product *p, const char *a, const char *b, char *c,
     if (p->m == 1 && p->a.trans && p->a.ld == 1) as_lines.a.trans = false; /* a vector is one line */
     if (p->n == 1 && !p->b.trans && p->b.ld == 1) as_lines.b.trans = true;
     p = &as_lines;
-    bool tiled = tt_half_tiled(p, rows, cols), native = is_native(p, rows, cols), vector = is_vector(p, rows, cols);
-    int64_t block = tiled ? AMX_BLOCK : BLOCK;
-    for (int64_t i = 0; i < rows; i += block)
-        for (int64_t j = 0; j < cols; j += block) {
-            int64_t height = rows - i < block ? rows - i : block, width = cols - j < block ? cols - j : block;
+    bool fits = p->k && rows <= AMX_BLOCK && cols <= AMX_BLOCK && tt_half_tiled(p, rows, cols);
+    if (fits && multiply_tiles(p, a, b, rows, cols, m)) {
+        finish(p, m, c, rows, cols, true);
+        return;
+    }
+    bool native = is_native(p, rows, cols), vector = is_vector(p, rows, cols);
+    for (int64_t i = 0; i < rows; i += BLOCK)
+        for (int64_t j = 0; j < cols; j += BLOCK) {
+            int64_t height = rows - i < BLOCK ? rows - i : BLOCK, width = cols - j < BLOCK ? cols - j : BLOCK;
             const char *left = a + i * (p->a.trans ? 1 : p->a.ld) * 2, *right = b + j * (p->b.trans ? p->b.ld : 1) * 2;
             if (p->k == 0) memset(m->sums, 0, sizeof m->sums);
-            else if (tiled) multiply_tiles(p, left, right, height, width, m);
             else if (vector) multiply_vector(p, left, right, height, width, m->sums);
             else if (native) tt_bf16_block(p, left, right, height, width, m->sums, m->packed[0], m->packed[1]);
             else add_by_blas(p, left, right, height, width, m);
-            finish(p, m, c + (i * p->n + j) * 2, height, width, tiled && p->k);
+            finish(p, m, c + (i * p->n + j) * 2, height, width, false);
         }
 }

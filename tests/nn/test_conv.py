@@ -110,6 +110,7 @@ LARGE = {
     "tiles of 2 x 2": ((2, 64, 13, 37), (50, 64, 3, 3), {"padding": 1}),
     "tiles of 2 x 2 in small images": ((18, 50, 5, 5), (66, 50, 3, 3), {"padding": (2, 1)}),
     "one tap": ((2, 70, 15, 13), (51, 70, 1, 1), {}),
+    "one tap, many channels and places": ((2, 150, 33, 33), (140, 150, 1, 1), {}),
     "one tap, strided": ((2, 70, 15, 13), (51, 70, 1, 1), {"stride": 2}),
     "each channel": ((2, 37, 18, 21), (37, 1, 3, 3), {"padding": 1, "groups": 37}),
     "each channel, strided": ((2, 37, 18, 21), (37, 1, 3, 3), {"padding": 1, "stride": 2, "groups": 37}),
