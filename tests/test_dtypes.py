@@ -194,6 +194,8 @@ TYPED = {
     "a tensor": lambda m: m.IntTensor(m.ones(2, dtype=m.int32)),
     "type": lambda m: m.ones(2).type(m.LongTensor),
     "type by name": lambda m: m.ones(2).type("torch.DoubleTensor"),
+    "type of all tensors": lambda m: m.ones(2, dtype=m.int64).type(m.Tensor),
+    "type of all tensors by name": lambda m: m.ones(2, dtype=m.int64).type("torch.Tensor"),
     "new": lambda m: m.ones(2, dtype=m.int64).new([2**60]),
 }
 
@@ -216,6 +218,8 @@ def test_types_know_their_tensors():
     ):
         with pytest.raises(TypeError):
             call()
+    with pytest.raises(ValueError, match="invalid type: 'int'"):
+        x.type(int)
     assert tinytorch.typename(x) == "tinytorch.FloatTensor" and tinytorch.typename(3) == "int"
     try:
         tinytorch.set_default_tensor_type("torch.DoubleTensor")

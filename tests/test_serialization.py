@@ -456,6 +456,34 @@ def test_what_the_program_allows():
             load(io.BytesIO(content))
 
 
+def test_layers_are_allowed_by_the_names_that_files_have():
+    """A module as a whole: its file holds PyTorch's names."""
+    layers = nn.Sequential(nn.Linear(2, 1), nn.Dropout())
+    f = io.BytesIO()
+    save(layers, f)
+    f.seek(0)
+    names = {"torch.nn.Sequential", "torch.nn.Linear", "torch.nn.Dropout"}
+    assert set(serialization.get_unsafe_globals_in_checkpoint(f)) == names
+    with serialization.safe_globals([nn.Sequential, nn.Linear, nn.Dropout]):
+        f.seek(0)
+        assert serialization.get_unsafe_globals_in_checkpoint(f) == []
+        f.seek(0)
+        assert load(f)[0].weight.tolist() == layers[0].weight.tolist()
+        with pytest.raises(pickle.UnpicklingError, match="torch.nn.ReLU"):
+            again = io.BytesIO()
+            save(nn.ReLU(), again)
+            again.seek(0)
+            load(again)
+
+
+def test_layers_are_allowed_by_pytorchs_inner_names(torch):
+    f = io.BytesIO()
+    torch.save(torch.nn.Linear(2, 1), f)
+    f.seek(0)
+    with serialization.safe_globals([nn.Linear]):
+        assert serialization.get_unsafe_globals_in_checkpoint(f) == []
+
+
 def test_mapped_files(tmp_path):
     path = tmp_path / "file"
     save({"a": tt.arange(100, dtype=tt.float32), "b": tt.ones(3, dtype=tt.int8), "c": tt.zeros(0)}, path)

@@ -380,6 +380,36 @@ def test_groups_of_sparse_and_dense_gradients():
     assert b.tolist() == [0.5, 0.5]
 
 
+@pytest.mark.parametrize("options", ({}, {"momentum": 0.5}, {"maximize": True}))
+def test_steps_of_sparse_parameters(torch, options):
+    seen = []
+    for m in (M, torch):
+        s = m.arange(4.0).reshape(2, 2).to_sparse().requires_grad_()
+        optimizer = m.optim.SGD([s], 0.25, **options)
+        for _ in range(2):
+            optimizer.zero_grad()
+            (s.to_dense() ** 2).sum().backward()
+            optimizer.step()
+        seen.append((s.detach().to_dense().tolist(), s.grad.to_dense().tolist(), s.is_leaf and s.requires_grad))
+        optimizer.zero_grad()
+        assert s.grad is None
+    assert seen[0] == seen[1]
+
+
+def test_sparse_parameters_are_not_passed_over():
+    """What has no rule for them refuses."""
+    s = M.eye(2).to_sparse().requires_grad_()
+    (s.to_dense() ** 2).sum().backward()
+    for kind in (M.optim.Adam, M.optim.RMSprop, M.optim.Adagrad, M.optim.NAdam):
+        with pytest.raises(RuntimeError, match="sparse gradients|dense parameter"):
+            kind([s]).step()
+    with M.no_grad(), pytest.raises(NotImplementedError):
+        s.zero_()
+    for call in (lambda: M.nn.Parameter(s), lambda: s.as_subclass(type("Own", (M.Tensor,), {}))):
+        with pytest.raises(NotImplementedError):
+            call()
+
+
 def test_hooks_of_sparse_gradients(torch):
     found = []
     for m in (M, torch):

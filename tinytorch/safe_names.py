@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import codecs
+import sys
 from collections import Counter, OrderedDict, defaultdict
 from pickle import UnpicklingError
 
@@ -39,7 +40,19 @@ def users() -> dict:
             named[entry[1]] = entry[0]
         else:
             named[_path(entry)] = entry
+            if str(entry.__module__).startswith("tinytorch."):
+                named.update(dict.fromkeys(_paths_of_own(entry), entry))
     return named
+
+
+def _paths_of_own(of):
+    """The names that files, which hold PyTorch's, have for a class or function of tinytorch's own: of its packages, of
+    PyTorch's inner modules."""
+    from .nn import modules  # noqa: F401 (when used: it makes the inner modules)
+
+    for path, module in list(sys.modules.items()):
+        if path.partition(".")[0] == "tinytorch" and vars(module).get(of.__name__) is of:
+            yield f"torch{path.removeprefix('tinytorch')}.{of.__name__}"
 
 
 def add_safe_globals(safe_globals: list) -> None:

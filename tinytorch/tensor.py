@@ -209,7 +209,9 @@ class Tensor(TensorBase):
 
 
 def as_class(t: Tensor, cls: type[Tensor]) -> Tensor:
-    """A tensor of class ``cls`` on the memory of ``t``, without history."""
+    """A tensor of class ``cls`` on the memory of ``t``, without history. A sparse tensor has no memory of its own."""
+    if getattr(t, "_layout", strided) is not strided:
+        raise NotImplementedError(f"{cls.__name__}: not implemented for sparse tensors")
     return owned_result(cls, lib.tt_alias, True)(t._h)
 
 

@@ -67,6 +67,7 @@ def what_is_not_there_refuses():
         lambda: torch.distributed.init_process_group("gloo", rank=0, world_size=2),
         lambda: torch.utils._python_dispatch.TorchDispatchMode(),
         lambda: torch.vmap(torch.func.grad(torch.sin))(torch.ones(2)),
+        lambda: torch._vmap_internals._vmap(torch.sin)(torch.ones(2)),
         lambda: torch.func.jvp(torch.sin, (torch.ones(2),), (torch.ones(2),)),
     ):
         raised(NotImplementedError, call)

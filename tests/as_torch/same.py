@@ -256,8 +256,14 @@ tell(
 )
 
 # What programs import from inner modules.
-from torch import _VF  # noqa: E402
+from torch import _VF, _custom_ops  # noqa: E402
 from torch._utils import ExceptionWrapper  # noqa: E402
+from torch.autograd.functional import (  # noqa: E402
+    _as_tuple,
+    _construct_standard_basis_for,
+    _grad_postprocess,
+    _tuple_postprocess,
+)
 from torch.cpu.amp.grad_scaler import GradScaler as CPUScaler  # noqa: E402
 from torch.cuda._utils import _get_device_index  # noqa: E402
 from torch.cuda.amp.autocast_mode import autocast  # noqa: E402
@@ -270,6 +276,7 @@ from torch.nn.modules.transformer import _get_activation_fn  # noqa: E402
 from torch.nn.utils.spectral_norm import SpectralNorm, spectral_norm  # noqa: E402
 from torch.nn.utils.weight_norm import WeightNorm  # noqa: E402
 from torch.optim.adamw import AdamW  # noqa: E402
+from torch.optim.lbfgs import _cubic_interpolate, _strong_wolfe  # noqa: E402
 from torch.overrides import has_torch_function_unary, has_torch_function_variadic  # noqa: E402
 from torch.utils._contextlib import _DecoratorContextManager  # noqa: E402
 from torch.utils._foreach_utils import _group_tensors_by_device_and_dtype  # noqa: E402
@@ -321,3 +328,33 @@ tell(inside, cpu.Stream().wait_stream(cpu.current_stream()), cpu.Event().query()
 tell(issubclass(torch.AcceleratorError, RuntimeError), torch.cuda.AcceleratorError is torch.AcceleratorError)
 if not torch.cuda.is_available():
     tell(torch.cuda.is_tf32_supported(), torch.cuda.memory_stats_as_nested_dict(), torch.cuda.get_gencode_flags())
+
+keys = torch._C.DispatchKey
+autocast_keys = torch._C.DispatchKeySet(keys.AutocastCPU) | torch._C.DispatchKeySet(keys.AutocastCUDA)
+with torch._C._ExcludeDispatchKeyGuard(autocast_keys):
+    tell(autocast_keys.has(keys.AutocastCPU), autocast_keys.has(keys.CPU), torch.ones(2) + 1)
+tell(all(map(callable, (_custom_ops.custom_op, _custom_ops.impl, _custom_ops.impl_abstract))))
+pair = torch.ones(2), torch.ones(3, dtype=torch.float64)
+tell(_as_tuple(pair[0], "x", "f"), _as_tuple(pair, "x", "f"), _as_tuple([1]), _as_tuple(2))
+tell(_construct_standard_basis_for(pair, (2, 3)))
+tell(error_of(lambda: _as_tuple(3, "x", "f"))[:9], error_of(lambda: _as_tuple((3,), "x", "f"))[:9])
+x = torch.ones(1, requires_grad=True)
+tell([_grad_postprocess(((x * 2,),), flag)[0][0].requires_grad for flag in (False, True)])
+tell([_tuple_postprocess(((1,),), pair) for pair in ((True, True), (True, False), (False, True), (False, False))])
+
+
+def far(x, t, d):
+    """A loss with several minima, and its gradient."""
+    x = (x + t * d).detach().requires_grad_()
+    loss = ((x**2 - 1) ** 2 + x.sin()).sum()
+    loss.backward()
+    return loss.item(), x.grad
+
+
+for bounds in (None, (0.8, 0.9)):
+    tell(f"{float(_cubic_interpolate(0.0, 1.0, T(-1.0), 1.0, 0.6, T(0.5), bounds)):.4f}")
+x = T([2.0, -1.5, 0.3])
+loss, grad = far(x, 0.0, x)
+for t in (0.001, 0.01, 0.1, 1.0, 10.0):
+    loss_there, grad_there, t, calls = _strong_wolfe(far, x, t, -grad, loss, grad, -grad.dot(grad))
+    tell(f"{loss_there:.3f} {float(t):.4f} {calls}", [f"{g:.2f}" for g in grad_there.tolist()])

@@ -277,6 +277,7 @@ def test_bases_of_layers(m):
     ):
         assert isinstance(getattr(m.nn, kind)(*args), base), kind
     assert not isinstance(m.nn.GroupNorm(1, 1), paths.batchnorm._NormBase)
+    assert type(m.nn.MultiheadAttention(4, 1).out_proj) is paths.linear.NonDynamicallyQuantizableLinear
 
 
 @each

@@ -22,6 +22,7 @@ from ..dtypes import (
     float16,
     float32,
     float64,
+    get_default_dtype,
     int8,
     int16,
     int32,
@@ -283,19 +284,27 @@ for _name, _d in (
 
 def _type(self, dtype=None, non_blocking=False):
     """The name of this tensor's type, or this tensor in another: ``type(tinytorch.int64)``, or by its name,
-    ``type("tinytorch.cuda.LongTensor")``, which says where it is, too. Follows ``torch.Tensor.type``."""
+    ``type("tinytorch.cuda.LongTensor")``, which says where it is, too; ``Tensor`` is that of the default dtype.
+    Follows ``torch.Tensor.type``."""
     if dtype is None:
         return f"{library_name.shown}.{'cuda.' if self.is_cuda else ''}{self.dtype.scalar_type}Tensor"
     device = None
     if isinstance(dtype, str):
         whole = dtype.removeprefix("tiny").removeprefix("torch.")
         name = whole.removeprefix("cuda.")
-        if name not in TYPE_NAMES:
-            raise ValueError(f"invalid type: '{dtype}'")
         if (whole != name) != self.is_cuda:
             device = CPU if self.is_cuda else CUDA
-        dtype = TYPE_NAMES[name]
-    elif isinstance(dtype, type) and dtype.__name__ in TYPE_NAMES:
+        if name == "Tensor" and whole != dtype:
+            dtype = get_default_dtype()
+        elif name in TYPE_NAMES:
+            dtype = TYPE_NAMES[name]
+        else:
+            raise ValueError(f"invalid type: '{dtype}'")
+    elif dtype is Tensor:
+        dtype, device = get_default_dtype(), CPU
+    elif isinstance(dtype, type):
+        if dtype.__name__ not in TYPE_NAMES:
+            raise ValueError(f"invalid type: '{dtype.__name__}'")
         dtype, device = TYPE_NAMES[dtype.__name__], CPU
     return to(self, dtype=dtype, device=device, non_blocking=non_blocking)
 

@@ -110,6 +110,8 @@ class SparseTensor(Tensor):
             raise RuntimeError("the gradient of a sparse tensor must be a sparse tensor of the same places")
         self._entries.grad = None if value is None else value._entries
 
+    _grad = grad  # the optimizers' name of it
+
 
 def _answer(cls, func, types, args=(), kwargs=None):
     """``SparseTensor.__torch_function__``: the rule of the function's name."""
@@ -177,6 +179,7 @@ def _made(kind: _layout, places, values: Tensor, size, order: bool = False) -> S
     for take_note in on_subclass:
         take_note(SparseTensor)
     s = _empty(values._h.dtype, 1, (0,))
+    s._h.flags |= lib.TT_FLAG_READONLY  # its own memory holds nothing: who would write there (an optimizer) is refused
     s._layout, s._places, s._entries, s._size, s._order = kind, places, values, Size(size), order
     s._listed = None  # of sparse_csr: the places as in sparse_coo, once they were asked for
     return s

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 
+from ..autograd.modes import is_grad_enabled
 from ..dtypes import float32, float64
 from ..layouts import sparse_coo
 from ..tensor import Tensor, owned
@@ -97,9 +98,14 @@ def sub_into(input, other, *, alpha=1):
 
 
 def _replaced(s: SparseTensor, by: SparseTensor) -> SparseTensor:
-    """``s``, with the parts of another."""
+    """``s``, with the parts of another. A leaf keeps its places: those are its gradient's, too."""
     if s.requires_grad and s.is_leaf:
-        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+        if is_grad_enabled():
+            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+        if by._places is not s._places:
+            raise NotImplementedError("a sparse leaf that requires grad cannot get other places")
+        s._entries.copy_(by._entries)
+        return s
     s._layout, s._places, s._entries, s._size, s._order = by._layout, by._places, by._entries, by._size, by._order
     s._listed = None
     return s

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..layouts import strided
 from .optimizer import check, check_options, check_ways, filled_for, step_count, writer_number
 from .rule import ByRule, decay_of, lib
 
@@ -70,6 +71,8 @@ class Adagrad(ByRule):
     def _sparse_step(self, p, s, group):
         if group["weight_decay"]:
             raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+        if p.layout is not strided:
+            raise RuntimeError("Adagrad requires dense parameter tensors")
         s["step"] += 1
         grad = p._grad.coalesce()
         places, g = tuple(grad._indices()), grad._values()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import tinytorch
 from tinytorch import Generator, Size, Tensor, default_generator, device, dtype, layout, memory_format
 from tinytorch.cuda import is_available
@@ -13,7 +15,8 @@ __all__ = ["Generator", "_LinAlgError", "_get_tracing_state", "_is_torch_functio
            "_jit_set_profiling_executor", "_jit_set_profiling_mode", "_jit_override_can_fuse_on_cpu",
            "_jit_override_can_fuse_on_gpu", "_jit_set_texpr_fuser_enabled", "device", "dtype", "layout",
            "memory_format", "Value", "Graph", "Size", "TensorBase", "_TensorBase", "_VariableFunctions",
-           "_add_docstr", "_nn", "default_generator"]  # fmt: skip
+           "_add_docstr", "_nn", "default_generator",
+           "DispatchKey", "DispatchKeySet", "_ExcludeDispatchKeyGuard"]  # fmt: skip
 
 
 TensorBase = _TensorBase = Tensor
@@ -68,3 +71,28 @@ def _switch(value: bool) -> bool:
 
 _jit_set_profiling_executor = _jit_set_profiling_mode = _switch
 _jit_override_can_fuse_on_cpu = _jit_override_can_fuse_on_gpu = _jit_set_texpr_fuser_enabled = _switch
+
+
+class _DispatchKeys:
+    def __getattr__(self, name: str) -> str:
+        return name
+
+
+DispatchKey = _DispatchKeys()  # what PyTorch asks, in turn, to answer a call: here each is its name alone
+
+
+class DispatchKeySet(frozenset):
+    """Some of them: of one, or joined by ``|``."""
+
+    def __new__(cls, key):
+        return super().__new__(cls, {key} if isinstance(key, str) else key)
+
+    def __or__(self, other):
+        return DispatchKeySet(super().__or__(other))
+
+    has = frozenset.__contains__
+
+
+def _ExcludeDispatchKeyGuard(keys):
+    """A context that changes nothing: no key is asked."""
+    return nullcontext()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import types
 
-from .. import batch_norm, conv, dropout, loss, padding, pooling, transformer
+from .. import batch_norm, conv, dropout, linear, loss, padding, pooling, transformer
 from . import lazy, module, utils  # noqa: F401 (PyTorch's paths)
 from .module import Module
 
@@ -98,6 +98,7 @@ _BASES = {
     "conv": {"_ConvNd": conv._ConvNd, "_ConvTransposeNd": conv._TransposedConvolution},
     "dropout": {"_DropoutNd": dropout._Dropout},
     "instancenorm": {"_InstanceNorm": batch_norm._InstanceNorm, "_NormBase": batch_norm._Norm},
+    "linear": {"NonDynamicallyQuantizableLinear": linear.NonDynamicallyQuantizableLinear},
     "loss": {"_Loss": loss._Loss, "_WeightedLoss": loss._WeightedLoss},
     "padding": {"_ConstantPadNd": padding._ConstantPad},
     "pooling": {

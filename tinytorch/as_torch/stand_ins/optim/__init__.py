@@ -1,5 +1,5 @@
 """Further modules of ``torch.optim``."""
 
-from . import optimizer
+from . import lbfgs, optimizer
 
-__all__ = ["optimizer"]
+__all__ = ["lbfgs", "optimizer"]

@@ -1,0 +1,5 @@
+"""``torch._custom_ops``: an old path of ``torch.library``."""
+
+from .library import custom_op, impl, impl_abstract
+
+__all__ = ["custom_op", "impl", "impl_abstract"]

@@ -1,0 +1,3 @@
+"""Further names of ``torch.autograd``'s modules."""
+
+__all__: list[str] = []
