@@ -401,6 +401,8 @@ RAISES = """
     T(2, 3).count_nonzero(1, True)
     T(2, 3).count_nonzero(True, 1)
     T(2, 3).expand(1, 2, 3, True)
+    T(0, 3).max(None)
+    A(2).min(None, True)
 """
 
 #: And calls that were refused.

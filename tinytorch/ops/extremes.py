@@ -120,8 +120,8 @@ def _placed(name: str, given: tuple, dim, keepdim, other) -> tuple:
         if more or other is not None:
             raise TypeError(f"{name}(): another tensor is the only positional argument after 'input'")
         return dim, keepdim, first
-    if dim is not None or len(more) > 1:
-        raise TypeError(f"{name}() takes 'input', 'dim' and 'keepdim' by place, each once")
+    if first is None or dim is not None or len(more) > 1:
+        raise TypeError(f"{name}() takes 'input', 'dim' and 'keepdim' by place, each once, and no None")
     return first, more[0] if more else keepdim, other
 
 
