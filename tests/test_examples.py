@@ -207,7 +207,10 @@ def train_both(train, torch, real_device, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "options, rtol, atol", [((), 1e-5, 0), (("--amp",), 5e-3, 1e-4)], ids=["float32", "mixed precision"]
+    # resnet's third loss in mixed precision is 0.16 % off float32's by AMX, 0.37 % by AVX2, and 0.54 % in PyTorch
+    "options, rtol, atol",
+    [((), 1e-5, 0), (("--amp",), 1e-2, 1e-4)],
+    ids=["float32", "mixed precision"],
 )
 @pytest.mark.parametrize("name", SMALL)
 def test_learns_like_torch(name, options, rtol, atol, train_both, real_device):
