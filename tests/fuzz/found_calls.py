@@ -403,6 +403,9 @@ RAISES = """
     T(2, 3).expand(1, 2, 3, True)
     T(0, 3).max(None)
     A(2).min(None, True)
+    F.unfold(A(1).requires_grad_() * 2, A(4, 3, 2), 2)
+    torch.amp.autocast("cpu")(F.cross_entropy)(A(2, 3).half(), 1e-300)
+    torch.trapezoid(torch.tensor(1), A(2, 4), dx=2)
 """
 
 #: And calls that were refused.

@@ -11,10 +11,15 @@ from .declare import alias, function, ints, is_number
 from .join import cat
 
 
-def _widths(op: str, y: Tensor, x: Tensor | None, dx, dim: int):
-    """The distances of neighbouring samples along ``dim``: a number, or a tensor that broadcasts with y's means."""
+def _dim_of(op: str, y: Tensor, x: Tensor | None, dx, dim: int) -> int:
+    """``dim``, not negative, if places and distances are not both given."""
     if dx is not None and x is not None:
         raise TypeError(f"{op}(): got values for 'x' and for 'dx', which exclude each other")
+    return y._dim(dim)
+
+
+def _widths(op: str, y: Tensor, x: Tensor | None, dx, dim: int):
+    """The distances of neighbouring samples along ``dim``: a number, or a tensor that broadcasts with y's means."""
     if y.dtype is _bool or (x is not None and x.dtype is _bool):
         raise RuntimeError(f"{op}: received a bool input for `x` or `y`, but bool is not supported")
     if isinstance(dx, (bool, complex)):
@@ -53,7 +58,7 @@ def trapezoid(y, x=None, *, dx=None, dim=-1):
     Raises:
         RuntimeError: there are not as many places as values, or bools
     """
-    dim = y._dim(dim)
+    dim = _dim_of("trapezoid", y, x, dx, dim)
     if y.shape[dim] == 0:
         _widths("trapezoid", y, None, dx, dim)
         return y.new_zeros([n for d, n in enumerate(y.shape) if d != dim])
@@ -74,7 +79,7 @@ def cumulative_trapezoid(y, x=None, *, dx=None, dim=-1):
     Returns:
         A tensor that is shorter by 1 along ``dim``.
     """
-    dim = y._dim(dim)
+    dim = _dim_of("cumulative_trapezoid", y, x, dx, dim)
     width = _widths("cumulative_trapezoid", y, x, dx, dim)
     if y.shape[dim] == 0:
         return y.new_zeros(y.shape) if isinstance(width, Tensor) else y.new_zeros(y.shape) * (width / 2)

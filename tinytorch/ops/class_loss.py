@@ -11,7 +11,7 @@ import operator
 
 from ..backends.cpu import error, ffi, lib
 from ..dtypes import FLOATING, int64
-from ..tensor import attempted, gives_tensors, owned
+from ..tensor import Tensor, attempted, gives_tensors, owned
 from .softmax import _log_softmax, _softmax
 from .declare import computed, primitive, refuse
 from .loss import legacy, reduction_code
@@ -142,7 +142,8 @@ def cross_entropy_of_halves(
     the target is of classes."""
     if weight is not None:
         weight = weight.float()
-    if size_average is None and reduce is None and target._h.dtype in _CLASSES and 0 <= label_smoothing <= 1:
+    classes = isinstance(target, Tensor) and target._h.dtype in _CLASSES
+    if size_average is None and reduce is None and classes and 0 <= label_smoothing <= 1:
         code = reduction_code(reduction)
         return _any_shape(_cross_entropy, input, target, weight, 1, 1, code, ignore_index, label_smoothing)
     return cross_entropy(input.float(), target, weight, size_average, ignore_index, reduce, reduction, label_smoothing)

@@ -95,7 +95,7 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
         IndexError: ``input`` has less than three dimensions
         NotImplementedError: integers
     """
-    if isinstance(input, Tensor) and input.requires_grad:
+    if isinstance(input, Tensor) and input.requires_grad and not isinstance(kernel_size, Tensor):
         input.size(-2)  # what the derivative needs comes first
     geometry = _geometry("unfold", kernel_size, dilation, padding, stride)
     batched = _batched("unfold", input, 4)
