@@ -405,6 +405,7 @@ RAISES = """
     A(2).min(None, True)
     F.unfold(A(1).requires_grad_() * 2, A(4, 3, 2), 2)
     torch.amp.autocast("cpu")(F.cross_entropy)(A(2, 3).half(), 1e-300)
+    torch.amp.autocast("cpu")(F.cross_entropy)(A(2, 3).bfloat16(), torch.tensor([0, 1]), np.float32(0.5))
     torch.trapezoid(torch.tensor(1), A(2, 4), dx=2)
 """
 

@@ -140,7 +140,7 @@ def cross_entropy_of_halves(
 ):
     """``cross_entropy(input.float(), ...)`` for logits of half types: its bits, without that copy of the logits where
     the target is of classes."""
-    if weight is not None:
+    if isinstance(weight, Tensor):
         weight = weight.float()
     classes = isinstance(target, Tensor) and target._h.dtype in _CLASSES
     if size_average is None and reduce is None and classes and 0 <= label_smoothing <= 1:
