@@ -338,8 +338,7 @@ def geometric_(self, p, *, generator=None):
 @shown(lambda self, from_=None, to=None, *, generator=None, **named: None)
 def random_(self, from_=None, to=Parameter.empty, *, generator=None, **named):
     """``random_()``, ``random_(from, None)``: integers up to the largest that the dtype holds with all below it;
-    ``random_(to)``, ``random_(from, to)``: to below ``to``; from ``from`` (0); in place. Follows
-    ``torch.Tensor.random_``."""
+    ``random_(to)``, ``random_(from, to)``: from ``from`` (0) to below ``to``. Follows ``torch.Tensor.random_``."""
     code = self._h.dtype
     most = exact_integers(ALL[code])[1]
     from_ = named.pop("from", from_)
