@@ -103,6 +103,18 @@ typedef struct {
     tt_range_fn winograd_weight, winograd, winograd_weigh, winograd_add_parts;
 } tt_conv_table;
 
+/* Memory for a task, in n parts of so many bytes, which begin at multiples of 64. To be freed by tt_scratch_free; NULL:
+ * there is none. */
+static inline char *tt_conv_memory(int n, const int64_t *sizes, char **parts) {
+    int64_t all = 64;
+    for (int k = 0; k < n; k++) all += (sizes[k] + 63) / 64 * 64;
+    char *memory = tt_scratch(all);
+    if (!memory) return NULL;
+    parts[0] = memory + (64 - (uintptr_t)memory % 64) % 64;
+    for (int k = 1; k < n; k++) parts[k] = parts[k - 1] + (sizes[k - 1] + 63) / 64 * 64;
+    return memory;
+}
+
 /* By AMX, of bfloat16: amx_conv.c. The gradient of weight is float32. */
 bool tt_amx_conv_fits(const tt_conv_work *w);
 bool tt_amx_correlate(tt_correlation *c);

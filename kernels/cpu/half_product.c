@@ -150,7 +150,7 @@ void tt_half_product(const tt_product *p, const char *a, const char *b, char *c,
         for (int64_t j = 0; j < cols; j += BLOCK) {
             int64_t height = rows - i < BLOCK ? rows - i : BLOCK, width = cols - j < BLOCK ? cols - j : BLOCK;
             const char *left = a + i * (p->a.trans ? 1 : p->a.ld) * 2, *right = b + j * (p->b.trans ? p->b.ld : 1) * 2;
-            if (p->k == 0) memset(m->sums, 0, sizeof m->sums);
+            if (p->k == 0) memset(m->sums, 0, (size_t)(height * width) * sizeof *m->sums);
             else if (vector) multiply_vector(p, left, right, height, width, m->sums);
             else if (native) tt_bf16_block(p, left, right, height, width, m->sums, m->packed[0], m->packed[1]);
             else add_by_blas(p, left, right, height, width, m);

@@ -20,21 +20,16 @@ static bool OF(make_room)(OF(room) * r, const tt_correlation *c, int64_t panel, 
                         sums * (int64_t)sizeof(T),       places * (int64_t)sizeof(tt_conv_place),
                         vectors * (int64_t)sizeof(runs), vectors * masks * (int64_t)sizeof(uint32_t),
                         pointers * (int64_t)sizeof(T *), c->taps * (int64_t)sizeof(tt_conv_tap_at)};
-    int64_t at[8], all = 0;
-    for (int k = 0; k < 8; k++) {
-        at[k] = all;
-        all += up(sizes[k], 64) * 64;
-    }
-    if (!(r->memory = tt_scratch(all + 64))) return false;
-    char *start = r->memory + (64 - (uintptr_t)r->memory % 64) % 64;
-    r->panel = (T *)(start + at[0]);
-    r->packed = (T *)(start + at[1]);
-    r->sums = (T *)(start + at[2]);
-    r->places = (tt_conv_place *)(start + at[3]);
-    r->of = (runs *)(start + at[4]);
-    r->within = (uint32_t *)(start + at[5]);
-    r->pointers = (const T **)(start + at[6]);
-    r->taps.tap = (tt_conv_tap_at *)(start + at[7]);
+    char *at[8];
+    if (!(r->memory = tt_conv_memory(8, sizes, at))) return false;
+    r->panel = (T *)at[0];
+    r->packed = (T *)at[1];
+    r->sums = (T *)at[2];
+    r->places = (tt_conv_place *)at[3];
+    r->of = (runs *)at[4];
+    r->within = (uint32_t *)at[5];
+    r->pointers = (const T **)at[6];
+    r->taps.tap = (tt_conv_tap_at *)at[7];
     return true;
 }
 
