@@ -69,17 +69,19 @@ def fused():
 def test_in_any_callback(strikes, run):
     for _ in range(2):
         wanted, calls, strikes.count = run(), strikes.count, 0
-    lost = []
+    lost, struck = [], 0
     for at in range(1, calls + 1, 1 + calls // 50):
         strikes.at, strikes.count = at, 0
         try:
             run()
+            if strikes.count < at:  # the run that was counted freed memory of other tests, too
+                break
             lost.append(at)
         except KeyboardInterrupt:
-            pass
+            struck += 1
         assert not cpu._kept
     strikes.at = -1
-    assert not lost and calls > 10 and run() == wanted
+    assert not lost and struck > 5 and run() == wanted
 
 
 def test_while_memory_waits_for_another_stream(gpu, monkeypatch):
