@@ -17,12 +17,13 @@ static void OF(reflect)(void *context, int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; block++) {
         int64_t first = block * COLUMNS;
         int cols = r->n - first < COLUMNS ? (int)(r->n - first) : COLUMNS;
-        T *z = r->z + (r->n - r->rows) + first * r->n, *w = r->room + first * PANEL;
+        T *z = r->z + (r->n - r->rows) + first * r->n, *w = r->room + first * PANEL; /* (width, cols), in rows */
+        tt_triangle t = {r->width, true, false, 1, PANEL, cols, cols};
         LAPACK(gemm)
-        (COL_MAJOR, TRANS, NO_TRANS, r->width, cols, r->rows, 1, r->v, r->rows, z, r->n, 0, w, PANEL);
-        LAPACK(trsm)(COL_MAJOR, LEFT, UPPER, NO_TRANS, NON_UNIT, r->width, cols, 1, r->inverse, PANEL, w, PANEL);
+        (COL_MAJOR, TRANS, NO_TRANS, cols, r->width, r->rows, 1, z, r->n, r->v, r->rows, 0, w, cols);
+        OF(substitute)(t, r->inverse, w);
         LAPACK(gemm)
-        (COL_MAJOR, NO_TRANS, NO_TRANS, r->rows, cols, r->width, -1, r->v, r->rows, w, PANEL, 1, z, r->n);
+        (COL_MAJOR, NO_TRANS, TRANS, r->rows, cols, r->width, -1, r->v, r->rows, w, cols, 1, z, r->n);
     }
 }
 

@@ -7,6 +7,7 @@
 #include "cpu/jacobi.h"
 #include "cpu/openblas.h"
 #include "cpu/simd.h"
+#include "cpu/triangle.h"
 #include <complex.h>
 #include <float.h>
 #include <limits.h>
@@ -14,13 +15,16 @@
 #include <string.h>
 
 TT_ISA_TABLES(tt_jacobi_table, tt_jacobi_loops)
+TT_ISA_TABLES(tt_triangle_table, tt_triangle_loops)
 
 #define PARALLEL_WORK ((int64_t)1 << 15) /* multiplications, about, that are worth a second thread */
-#define NOT_FINITE (-1)                  /* an `info` */
+#define NOT_FINITE (-1)                  /* an `info`, */
+#define NO_MEMORY INT_MIN                /* and one that ends it all */
 
-#define LARGE 192  /* rows of a matrix of Note [Reflections together], */
-#define PANEL 64   /* reflections that are applied at once, */
-#define COLUMNS 128 /* and columns to which one thread does */
+#define LARGE 192   /* rows of a matrix on which several threads may work, */
+#define PANEL 64    /* its columns, or reflections of them, that are applied at once; */
+#define COLUMNS 128 /* eigenvectors, or right-hand sides, that are one thread's, */
+#define MANY 16     /* and so many right-hand sides that it pays to turn them into rows */
 
 static int at_least_1(int n) { return n > 1 ? n : 1; }        /* leading dimensions */
 static bool asks(const tt_matrix *c) { return c->lwork < 0; } /* how much work memory to bring */
@@ -89,6 +93,7 @@ static void run_matrices(void *context, int64_t begin, int64_t end) {
         for (int r = 0; r < TT_MOST_RESULTS; r++)
             if (c.out[r]) c.out[r] = (char *)s->first.out[r] + i * s->steps[r];
         s->info[i] = j->run(&c);
+        if (s->info[i] == NO_MEMORY) __atomic_store_n(&j->failed, true, __ATOMIC_RELAXED);
     }
     tt_scratch_free(room);
 }
@@ -188,7 +193,7 @@ bool tt_cpu_decompose(int decomposition, tt_stack *s) {
     job j = {s, routine_of(decomposition, s->dtype), false};
     int64_t work = (int64_t)s->first.m * s->first.n * at_least_1(s->first.k) + 512;
     int64_t grain = work >= PARALLEL_WORK ? 1 : PARALLEL_WORK / work;
-    bool several = s->count > grain || s->first.n >= LARGE;
+    bool several = s->count > grain || s->first.n >= LARGE || (s->first.b && s->first.b_cols > COLUMNS);
     int claimed, threads = tt_blas_enter(several ? tt_get_num_threads() : 1, &claimed);
     if (!threads) return false;
     s->first.shared = threads > 1;

@@ -73,9 +73,21 @@ static int OF(cholesky_inverse)(const tt_matrix *c) {
     return info;
 }
 
-static int OF(lu_factor)(const tt_matrix *c) {
-    return asks(c) ? 0 : LAPACK(getrf)(COL_MAJOR, c->m, c->n, c->a, at_least_1(c->m), c->out[1]);
+#ifdef COMPLEX
+static int OF(factor_lu)(const tt_matrix *c, int *pivots) {
+    return LAPACK(getrf)(COL_MAJOR, c->m, c->n, c->a, at_least_1(c->m), pivots);
 }
+
+static int OF(solve_factored)(const tt_matrix *c, int option, const T *lu, const int *pivots, T *b, int cols, int *to) {
+    int ld = at_least_1(c->n);
+    (void)to;
+    return LAPACK(getrs)(COL_MAJOR, "NTC"[option], c -> n, cols, lu, ld, pivots, b, ld);
+}
+#else
+#include "cpu/systems.h"
+#endif
+
+static int OF(lu_factor)(const tt_matrix *c) { return asks(c) ? 0 : OF(factor_lu)(c, c->out[1]); }
 
 /* P^T of A = P L U: its i-th row has a one for the row which the exchanges take to the i-th place. */
 static int OF(lu_permutation)(const tt_matrix *c) {
@@ -97,9 +109,7 @@ static int OF(lu_permutation)(const tt_matrix *c) {
 }
 
 static int OF(lu_solve)(const tt_matrix *c) {
-    int ld = at_least_1(c->n);
-    if (asks(c)) return 0;
-    return LAPACK(getrs)(COL_MAJOR, "NTC"[c->option], c -> n, c -> b_cols, c -> a, ld, c -> pivots, c -> b, ld);
+    return asks(c) ? 0 : OF(solve_factored)(c, c->option, c->a, c->pivots, c->b, c->b_cols, c->iwork);
 }
 
 static int OF(ldl_factor)(const tt_matrix *c) {
@@ -115,23 +125,25 @@ static int OF(ldl_solve)(const tt_matrix *c) {
 
 static int OF(solve)(const tt_matrix *c) {
     if (asks(c)) return 0;
-    int ld = at_least_1(c->n), info = LAPACK(getrf)(COL_MAJOR, c->n, c->n, c->a, ld, c->out[2]);
-    LAPACK(getrs)(COL_MAJOR, 'N', c->n, c->b_cols, c->a, ld, c->out[2], c->b, ld);
-    return info;
+    int info = OF(factor_lu)(c, c->out[2]), failed = 0;
+    if (info != NO_MEMORY) failed = OF(solve_factored)(c, 0, c->a, c->out[2], c->b, c->b_cols, c->iwork);
+    return failed ? failed : info;
 }
 
 static int OF(inv)(const tt_matrix *c) {
     if (asks(c)) return 0;
-    int ld = at_least_1(c->n);
     OF(set_identity)(c->out[0], c->n);
-    int info = LAPACK(getrf)(COL_MAJOR, c->n, c->n, c->a, ld, c->iwork);
-    LAPACK(getrs)(COL_MAJOR, 'N', c->n, c->n, c->a, ld, c->iwork, c->out[0], ld);
-    return info;
+    int *pivots = c->iwork, info = OF(factor_lu)(c, pivots), failed = 0;
+    if (info != NO_MEMORY) failed = OF(solve_factored)(c, 0, c->a, pivots, c->out[0], c->n, pivots + c->n);
+    return failed ? failed : info;
 }
 
 static int OF(solve_triangular)(const tt_matrix *c) {
     int side = c->option & 2 ? RIGHT : LEFT, part = !(c->option & 1) == c->row_major ? UPPER : LOWER;
     if (asks(c)) return 0;
+#ifndef COMPLEX
+    if ((side == LEFT ? c->b_cols : c->b_rows) >= MANY) return OF(solve_many)(c);
+#endif
     LAPACK(trsm)
     (COL_MAJOR, side, part, c->row_major ? TRANS : NO_TRANS, c->option & 4 ? UNIT : NON_UNIT, c->b_rows, c->b_cols, ONE,
      c->a, at_least_1(c->n), c->b, at_least_1(c->b_rows));

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tinytorch as tt
 from compare import allocated
+from tinytorch.backends._cpu import lib
 from tinytorch.linalg import LinAlgError
 
 SOLVE_SHAPES = [
@@ -81,6 +82,99 @@ def test_solve_triangular_reads_one_triangle(upper, left, unitriangular):
         X = tt.linalg.solve_triangular(how, tt.tensor(B), upper=upper, left=left, unitriangular=unitriangular).numpy()
         assert X.shape == (3, 2, 4, 4)
         np.testing.assert_allclose(A @ X if left else X @ A, np.broadcast_to(B, X.shape), rtol=1e-10, atol=1e-12)
+
+
+@pytest.fixture
+def ways():
+    """One number of threads and one instruction set after the other."""
+    before, isa = tt.get_num_threads(), lib.tt_isa_name()
+
+    def each():
+        for threads, name in ((1, isa), (2, isa), (5, isa), (2, b"avx2"), (1, b"baseline")):
+            if lib.tt_set_isa(name) == 0:
+                tt.set_num_threads(threads)
+                yield
+
+    yield each
+    tt.set_num_threads(before)
+    lib.tt_set_isa(isa)
+
+
+def residual(a, x, b):
+    """The largest element of a x - b, in roundings of what was added up."""
+    a, x, b = (v.numpy().astype("float64") for v in (a, x, b))
+    return np.abs(a @ x - b).max(initial=0) / (np.abs(a).max() * np.abs(x).max(initial=1) * len(a))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    "n, columns",
+    [
+        (1, 16),
+        (5, 15),
+        (31, 16),
+        (32, 17),
+        (33, 64),
+        (64, 129),
+        (97, 300),
+        (191, 65),
+        (192, 16),
+        (193, 128),
+        (400, 130),
+    ],
+)
+def test_many_right_hand_sides(n, columns, dtype, ways):
+    """Triangles of more rows than one block, right-hand sides of more columns than one thread's: cpu/systems.h."""
+    rng, epsilon, results = np.random.default_rng(n), np.finfo(dtype).eps, []
+    whole, B = rng.standard_normal((n, n)), tt.tensor(rng.standard_normal((n, columns)).astype(dtype))
+    triangle = tt.tensor((np.tril(whole, -1) / n + np.diag(2 + rng.random(n))).astype(dtype))
+    A, eye = tt.tensor(whole.astype(dtype)), tt.eye(n, dtype=B.dtype)
+    for _ in ways():
+        LU, pivots = tt.linalg.lu_factor(A)
+        found = [
+            (A, tt.linalg.solve(A, B)),
+            (A.mT, tt.linalg.solve(A, B.mT, left=False).mT),
+            (A, tt.linalg.lu_solve(LU, pivots, B)),
+            (A.mT, tt.linalg.lu_solve(LU, pivots, B, adjoint=True)),
+        ]
+        for t in (triangle, triangle.mT.contiguous().mT, triangle.mT, triangle.mT.contiguous()):
+            upper = t[0, -1].item() != 0
+            for unit in (False, True):
+                strict = t.triu(1) if upper else t.tril(-1)
+                how = {"upper": upper, "unitriangular": unit}
+                m = strict + (eye if unit else t.diagonal().diag())
+                found.append((m, tt.linalg.solve_triangular(t, B, **how)))
+                found.append((m.mT, tt.linalg.solve_triangular(t, B.mT, left=False, **how).mT))
+        for matrix, X in found:
+            assert residual(matrix, X, B) < 3 * epsilon
+        results.append([X.numpy() for _, X in found] + [tt.linalg.inv(A).numpy()])
+    for other in results[1:]:
+        for x, y in zip(results[0], other):
+            np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize("shape", [(128, 128), (192, 192), (193, 400), (400, 193), (321, 321)], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_factors_of_large_matrices(shape, dtype, ways):
+    a = np.random.default_rng(shape[0]).standard_normal(shape).astype(dtype)
+    results = []
+    for _ in ways():
+        P, L, U = tt.linalg.lu(tt.tensor(a))
+        assert residual(P @ L, U, tt.tensor(a)) < np.finfo(dtype).eps and L.abs().max().item() == 1
+        results.append(tt.linalg.lu_factor(tt.tensor(np.stack([a, a])))[0].numpy())
+        np.testing.assert_array_equal(results[-1][1], tt.linalg.lu_factor(tt.tensor(a))[0].numpy())
+    for other in results[1:]:
+        np.testing.assert_array_equal(results[0], other)
+
+
+@pytest.mark.parametrize("bad", [0, 100, 199])
+def test_large_singular_matrices_are_named(bad):
+    """The first pivot that is zero, wherever it stands."""
+    a = np.triu(np.random.default_rng(0).standard_normal((200, 200)))
+    a[bad, bad] = a[199, 199] = 0
+    assert tt.linalg.lu_factor_ex(tt.tensor(a)).info.item() == bad + 1
+    with pytest.raises(LinAlgError, match="singular"):
+        tt.linalg.solve(tt.tensor(a), tt.ones(200, 20, dtype=tt.float64))
 
 
 # Determinants.

@@ -1,0 +1,209 @@
+/* Systems of equations of real numbers, and the LU factorization of large matrices, in blocks of COLUMNS columns that
+ * threads share out. lapack_routines.h includes this file.
+ *
+ * Few right-hand sides are the library's: in rows they would leave most of a vector empty. */
+
+/* b -= A x, where A has t's strides, and a row of b and of x is t->step long. */
+static void OF(subtract_product)(const tt_triangle *t, T *b, int rows, const T *a, int cols, const T *x) {
+    int how = t->col == 1 ? NO_TRANS : TRANS, ld = (int)(t->col == 1 ? t->row : t->col), step = (int)t->step;
+    LAPACK(gemm)(ROW_MAJOR, how, NO_TRANS, rows, (int)t->count, cols, -1, a, ld, x, step, 1, b, step);
+}
+
+/* Solves a triangular system in place of its right-hand sides: by halves. */
+static void OF(substitute)(tt_triangle t, const T *a, T *b) {
+    if (t.n <= TT_TRIANGLE_ROWS) {
+        tt_triangle_loops[tt_isa_index]->OF(solve)(&t, a, b);
+        return;
+    }
+    tt_triangle head = t, tail = t;
+    head.n = (t.n / 2 + TT_TRIANGLE_ROWS - 1) / TT_TRIANGLE_ROWS * TT_TRIANGLE_ROWS;
+    tail.n = t.n - head.n;
+    const T *a_tail = a + head.n * (t.row + t.col);
+    T *b_tail = b + head.n * t.step;
+    if (t.upper) {
+        OF(substitute)(tail, a_tail, b_tail);
+        OF(subtract_product)(&t, b, head.n, a + head.n * t.col, tail.n, b_tail);
+        OF(substitute)(head, a, b);
+    } else {
+        OF(substitute)(head, a, b);
+        OF(subtract_product)(&t, b_tail, tail.n, a + head.n * t.row, head.n, b);
+        OF(substitute)(tail, a_tail, b_tail);
+    }
+}
+
+/* Columns of `n` elements, `ld` apart, to rows, `step` apart, or back. Row i goes to order[i], or to i. */
+static void OF(turn)(T *columns, int64_t ld, T *rows, int64_t step, int n, int64_t count, const int *order, bool back) {
+    for (int first = 0; first < n; first += 16) /* tiles of which a cache holds all lines */
+        for (int64_t column = 0; column < count; column += 8)
+            for (int i = first; i < first + 16 && i < n; i++) {
+                T *row = rows + (order ? order[i] : i) * step;
+                for (int64_t j = column; j < column + 8 && j < count; j++) {
+                    if (back) columns[i + j * ld] = row[j];
+                    else row[j] = columns[i + j * ld];
+                }
+            }
+}
+
+typedef struct {
+    int triangles; /* which follow one another */
+    tt_triangle t[2];
+    const T *a; /* of both */
+    T *b;
+    int64_t count;
+    const int *before, *after; /* the order of right-hand sides, and of solutions, as `turn` has it */
+    bool in_rows;     /* right-hand sides are; else they are columns */
+    bool failed;
+} OF(system);
+
+static void OF(solve_block)(void *context, int64_t begin, int64_t end) {
+    OF(system) *s = context;
+    int n = s->t[0].n;
+    int64_t width = s->count < COLUMNS ? s->count : COLUMNS;
+    T *room = s->in_rows ? NULL : tt_scratch(n * width * (int64_t)sizeof(T));
+    if (!s->in_rows && !room) {
+        __atomic_store_n(&s->failed, true, __ATOMIC_RELAXED);
+        return;
+    }
+    for (int64_t block = begin; block < end; block++) {
+        int64_t first = block * COLUMNS, left = s->count - first, step = s->in_rows ? s->count : width;
+        T *b = s->b + first * (s->in_rows ? 1 : n), *rows = s->in_rows ? b : room;
+        int64_t count = left < COLUMNS ? left : COLUMNS;
+        if (room) OF(turn)(b, n, room, step, n, count, s->before, false);
+        for (int k = 0; k < s->triangles; k++) {
+            tt_triangle t = s->t[k];
+            t.step = step;
+            t.count = count;
+            OF(substitute)(t, s->a, rows);
+        }
+        if (room) OF(turn)(b, n, room, step, n, count, s->after, true);
+    }
+    tt_scratch_free(room);
+}
+
+static int OF(run_system)(const tt_matrix *c, OF(system) * s) {
+    int64_t blocks = (s->count + COLUMNS - 1) / COLUMNS;
+    tt_parallel(blocks, c->shared ? 1 : blocks, OF(solve_block), s);
+    return s->failed ? NO_MEMORY : 0;
+}
+
+/* The places to which `count` exchanges of rows take each of n rows. */
+static void OF(places)(int *to, int n, const int *pivots, int count) {
+    for (int i = 0; i < n; i++) to[i] = i;
+    for (int i = count - 1; i >= 0; i--) {
+        int other = pivots[i] - 1, place = to[i];
+        to[i] = to[other];
+        to[other] = place;
+    }
+}
+
+/* A X = B, or A^T X = B, where A = P L U; `to` is room for n. */
+static int OF(solve_factored)(const tt_matrix *c, bool transposed, const T *lu, const int *pivots, T *b, int cols,
+                              int *to) {
+    int n = c->n;
+    if (cols < MANY) {
+        int ld = at_least_1(n);
+        return LAPACK(getrs)(COL_MAJOR, transposed ? 'T' : 'N', n, cols, lu, ld, pivots, b, ld);
+    }
+    OF(places)(to, n, pivots, n);
+    tt_triangle l = {.n = n, .unit = true, .row = 1, .col = n}, u = {.n = n, .upper = true, .row = 1, .col = n};
+    OF(system) s = {.triangles = 2, .t = {l, u}, .a = lu, .b = b, .count = cols, .before = to};
+    if (transposed) {
+        tt_triangle lt = {.n = n, .upper = true, .unit = true, .row = n, .col = 1}, ut = {.n = n, .row = n, .col = 1};
+        s.t[0] = ut;
+        s.t[1] = lt;
+        s.before = NULL;
+        s.after = to;
+    }
+    return OF(run_system)(c, &s);
+}
+
+/* One triangle of A, on either side of X. X A = B are rows of A^T X^T = B^T as they lie. */
+static int OF(solve_many)(const tt_matrix *c) {
+    bool upper = c->option & 1, right = c->option & 2;
+    int64_t n = c->n, row = c->row_major ? n : 1, col = c->row_major ? 1 : n;
+    tt_triangle t = {.n = c->n, .upper = upper != right, .unit = c->option & 4};
+    t.row = right ? col : row;
+    t.col = right ? row : col;
+    OF(system) s = {.triangles = 1, .t = {t}, .a = c->a, .b = c->b, .in_rows = right};
+    s.count = right ? c->b_rows : c->b_cols;
+    return OF(run_system)(c, &s);
+}
+
+/* Columns of A = P L U that are known, and others that follow them, `together` at a time. */
+typedef struct {
+    T *a;
+    int64_t ld;
+    int rows, first, width; /* the known ones are [first, first + width) */
+    int begin, end, together;
+    const int *pivots;      /* of all rows, from 1 */
+    bool failed;
+} OF(panel);
+
+static void OF(exchange_rows)(const OF(panel) * p, int64_t begin, int64_t end) {
+    for (int64_t column = begin; column < end; column++) {
+        T *x = p->a + column * p->ld;
+        for (int i = p->first; i < p->first + p->width; i++) {
+            T other = x[p->pivots[i] - 1];
+            x[p->pivots[i] - 1] = x[i];
+            x[i] = other;
+        }
+    }
+}
+
+/* The panel's exchanges of rows, its L^-1 times the rows beside it, and a product below. */
+static void OF(follow_panel)(void *context, int64_t begin, int64_t end) {
+    OF(panel) *p = context;
+    T *room = tt_scratch(p->width * p->together * (int64_t)sizeof(T));
+    if (!room) {
+        __atomic_store_n(&p->failed, true, __ATOMIC_RELAXED);
+        return;
+    }
+    const T *l = p->a + p->first * (p->ld + 1);
+    for (int64_t block = begin; block < end; block++) {
+        int64_t first = p->begin + block * p->together, last = first + p->together;
+        if (last > p->end) last = p->end;
+        T *top = p->a + p->first + first * p->ld;
+        tt_triangle t = {p->width, false, true, 1, p->ld, p->together, last - first};
+        OF(exchange_rows)(p, first, last);
+        OF(turn)(top, p->ld, room, p->together, p->width, t.count, NULL, false);
+        OF(substitute)(t, l, room);
+        OF(turn)(top, p->ld, room, p->together, p->width, t.count, NULL, true);
+        LAPACK(gemm)
+        (COL_MAJOR, NO_TRANS, NO_TRANS, p->rows - p->first - p->width, (int)t.count, p->width, -1, l + p->width,
+         (int)p->ld, top, (int)p->ld, 1, top + p->width, (int)p->ld);
+    }
+    tt_scratch_free(room);
+}
+
+static bool OF(follow)(const tt_matrix *c, const int *pivots, int first, int width, int begin, int end) {
+    int together = width >= 512 ? 128 : 64; /* each packs the panel anew, but the fewer there are, the fewer threads */
+    OF(panel) p = {c->a, at_least_1(c->m), c->m, first, width, begin, end, together, pivots, false};
+    int64_t blocks = (end - begin + together - 1) / together;
+    tt_parallel(blocks, c->shared ? 1 : blocks, OF(follow_panel), &p);
+    return !p.failed;
+}
+
+/* Columns [first, first + width) of A = P L U, by halves: Toledo 1997, "Locality of reference in LU decomposition with
+ * partial pivoting". */
+static int OF(factor_columns)(const tt_matrix *c, int *pivots, int first, int width) {
+    int ld = at_least_1(c->m), left = width / 2 / PANEL * PANEL;
+    if (width < 2 * PANEL) {
+        T *corner = (T *)c->a + first * (int64_t)(ld + 1);
+        int info = LAPACK(getrf)(COL_MAJOR, c->m - first, width, corner, ld, pivots + first);
+        for (int i = first; i < first + width; i++) pivots[i] += first;
+        return info > 0 ? info + first : info;
+    }
+    int info = OF(factor_columns)(c, pivots, first, left);
+    if (info == NO_MEMORY || !OF(follow)(c, pivots, first, left, first + left, first + width)) return NO_MEMORY;
+    int later = OF(factor_columns)(c, pivots, first + left, width - left);
+    OF(panel) right = {.a = c->a, .ld = ld, .first = first + left, .width = width - left, .pivots = pivots};
+    OF(exchange_rows)(&right, first, first + left);
+    return later == NO_MEMORY || !info ? later : info;
+}
+
+static int OF(factor_lu)(const tt_matrix *c, int *pivots) {
+    if (c->k < LARGE) return LAPACK(getrf)(COL_MAJOR, c->m, c->n, c->a, at_least_1(c->m), pivots);
+    int info = OF(factor_columns)(c, pivots, 0, c->k);
+    if (info == NO_MEMORY || (c->n > c->k && !OF(follow)(c, pivots, 0, c->k, c->k, c->n))) return NO_MEMORY;
+    return info;
+}
