@@ -196,13 +196,13 @@ static int64_t even_columns(int64_t columns, const tt_conv_loops *loops) {
 }
 
 /* Is it of that kind, and worth the transforms? */
-static bool is_winograd(const tt_correlation *c, int size) {
-    const tt_conv_axis *x = c->axis;
-    bool fits = size == 4 && c->groups == 1 && !c->last && x[0].places == 1 && c->taps == 9;
-    for (int d = 1; d < TT_CONV_DIMS; d++)
-        fits &= x[d].taps == 3 && x[d].step == 1 && x[d].stride == 1 && (x[d].spacing == 1 || x[d].spacing == -1);
-    fits &= up(x[2].places, 2) * (c->in + c->out) <= WINOGRAD_LINE;
-    return fits && c->in * c->out >= WINOGRAD_CHANNELS * (c->in + c->out) && c->batch * c->places >= WINOGRAD_PLACES;
+static bool suits_winograd(const tt_conv_work *w, int dtype) {
+    const int64_t *places = w->computed == w->input ? w->size : w->places;
+    bool fits = dtype == TT_F32 && w->groups == 1 && !w->channels_last && places[0] == 1 && w->taps[0] == 1;
+    for (int d = 1; d < TT_CONV_DIMS; d++) fits &= w->taps[d] == 3 && w->stride[d] == 1 && w->dilation[d] == 1;
+    fits &= up(places[2], 2) * (w->in + w->out) <= WINOGRAD_LINE;
+    return fits && w->in * w->out >= WINOGRAD_CHANNELS * (w->in + w->out) &&
+           w->batch * places[1] * places[2] >= WINOGRAD_PLACES;
 }
 
 static bool run_winograd(tt_correlation *c, const tt_conv_loops *loops, int size) {
@@ -221,13 +221,13 @@ static bool run_winograd(tt_correlation *c, const tt_conv_loops *loops, int size
     return !c->failed;
 }
 
-/* One correlation: packs the weight, and shares tasks out. Without loops it is AMX that computes. */
+/* One correlation: packs the weight, and shares tasks out. Without loops it is computed in tiles. */
 static bool run(tt_correlation *c, const tt_conv_loops *loops, int size) {
     int64_t all = c->batch * c->places;
     if (!all) return true;
-    if (!loops) return tt_amx_correlate(c);
+    if (!loops) return tt_bf16_correlate(c);
     if (c->in == 1 && c->out == 1) return run_depthwise(c, loops, size);
-    if (is_winograd(c, size)) {
+    if (c->winograd) {
         if (!run_winograd(c, loops, size)) return false;
         if (!c->spoiled) return true;
     }
@@ -292,10 +292,10 @@ static bool run_winograd_weight(tt_correlation *c, const tt_conv_loops *loops, i
 /* The gradient of weight: `c` is the correlation that makes the result, whose gradient is the target. The places are
  * divided into parts where there are too few other tasks. */
 static bool run_weight(tt_correlation *c, const tt_conv_loops *loops, int size) {
-    if (!loops) return tt_amx_weigh(c);
+    if (!loops) return tt_bf16_weigh(c);
     int64_t columns = loops->tile_columns, all = c->batch * c->places, tasks, unit;
     bool depthwise = c->in == 1 && c->out == 1;
-    if (is_winograd(c, size)) {
+    if (c->winograd) {
         if (!run_winograd_weight(c, loops, size)) return false;
         if (!c->spoiled) return true;
     }
@@ -386,7 +386,7 @@ bool tt_cpu_conv(const tt_conv_work *given) {
     tt_conv_work work = *given, *w = &work;
     tt_array *arrays[4] = {w->input, w->weight, w->result, w->bias};
     int computed = w->computed == w->input ? 0 : w->computed == w->weight ? 1 : 2, wide = w->compute;
-    bool tiled = tt_amx_conv_fits(w), ok = true;
+    bool winograd = suits_winograd(w, wide), tiled = tt_bf16_conv_fits(w, winograd), ok = true;
     if (tiled) w->compute = TT_BF16, w->channels_last = true;
     int size = tt_itemsizes[w->compute];
     tt_plain operands[4] = {{0}};
@@ -405,6 +405,7 @@ bool tt_cpu_conv(const tt_conv_work *given) {
         tt_correlation c =
             transposed ? correlation(w, result, weight, input, true) : correlation(w, input, weight, result, false);
         c.bias = operands[3].array ? operands[3].array->data : NULL;
+        c.winograd = winograd;
         if (transposed) ok = run_phases(w, &c, loops, size);
         else {
             forward_axes(w, &c);

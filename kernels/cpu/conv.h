@@ -35,6 +35,7 @@ typedef struct {
     char *packed; /* the weight, in blocks: conv_pack.h. For gradients of weight: parts to be added */
     int64_t packed_by; /* channels of such a block */
     bool last; /* channels lie next to each other */
+    bool winograd; /* Note [Fewer multiplications] */
     int64_t slice; /* rows of a slice; of the gradient of weight: places */
     int64_t block, blocks; /* places of a task, and tasks for all places of a group */
     int64_t out_block, out_blocks; /* channels of a task, and tasks for all of a group */
@@ -115,7 +116,7 @@ static inline char *tt_conv_memory(int n, const int64_t *sizes, char **parts) {
     return memory;
 }
 
-/* By AMX, of bfloat16: amx_conv.c. The gradient of weight is float32. */
-bool tt_amx_conv_fits(const tt_conv_work *w);
-bool tt_amx_correlate(tt_correlation *c);
-bool tt_amx_weigh(tt_correlation *c);
+/* In tiles, of bfloat16: bf16_conv.c. The gradient of weight is float32. */
+bool tt_bf16_conv_fits(const tt_conv_work *w, bool winograd); /* winograd: as float32, it would be */
+bool tt_bf16_correlate(tt_correlation *c);
+bool tt_bf16_weigh(tt_correlation *c);

@@ -24,7 +24,8 @@ TT_ISA_TABLES(tt_triangle_table, tt_triangle_loops)
 #define LARGE 192   /* rows of a matrix on which several threads may work, */
 #define PANEL 64    /* its columns, or reflections of them, that are applied at once; */
 #define COLUMNS 128 /* eigenvectors, or right-hand sides, that are one thread's, */
-#define MANY 16     /* and so many right-hand sides that it pays to turn them into rows */
+#define MANY 12     /* so many of them that it pays to turn them into rows, */
+#define WHOLE 64    /* or, where they are rows, to solve by lines of the cache that they do not fill */
 
 static int at_least_1(int n) { return n > 1 ? n : 1; }        /* leading dimensions */
 static bool asks(const tt_matrix *c) { return c->lwork < 0; } /* how much work memory to bring */

@@ -142,7 +142,8 @@ static int OF(solve_triangular)(const tt_matrix *c) {
     int side = c->option & 2 ? RIGHT : LEFT, part = !(c->option & 1) == c->row_major ? UPPER : LOWER;
     if (asks(c)) return 0;
 #ifndef COMPLEX
-    if ((side == LEFT ? c->b_cols : c->b_rows) >= MANY) return OF(solve_many)(c);
+    if (side == LEFT ? c->b_cols >= MANY : c->b_rows >= WHOLE || c->b_rows % TT_TRIANGLE_COLUMNS == 0)
+        return OF(solve_many)(c);
 #endif
     LAPACK(trsm)
     (COL_MAJOR, side, part, c->row_major ? TRANS : NO_TRANS, c->option & 4 ? UNIT : NON_UNIT, c->b_rows, c->b_cols, ONE,

@@ -117,7 +117,7 @@ static void run_tiles(void *context, int64_t begin, int64_t end) {
 
 /* Multiplications, or what takes as long. */
 static int64_t work_of(const tt_product *p, int64_t rows, int64_t cols) {
-    return rows * cols * p->k / (tt_half_tiled(p, rows, cols) ? 8 : 1);
+    return rows * cols * p->k / tt_half_speed(p, rows, cols);
 }
 
 static int64_t pieces(int64_t n, int64_t tile) { return (n + tile - 1) / tile; }

@@ -31,8 +31,10 @@ static void OF(substitute)(tt_triangle t, const T *a, T *b) {
     }
 }
 
-/* Columns of `n` elements, `ld` apart, to rows, `step` apart, or back. Row i goes to order[i], or to i. */
+/* Columns of `n` elements, `ld` apart, to rows, `step` apart, or back. Row i goes to order[i], or to i. Beyond the last
+ * column rows are zeros. */
 static void OF(turn)(T *columns, int64_t ld, T *rows, int64_t step, int n, int64_t count, const int *order, bool back) {
+    for (int i = 0; i < n && !back; i++) memset(rows + i * step + count, 0, (size_t)(step - count) * sizeof(T));
     for (int first = 0; first < n; first += 16) /* tiles of which a cache holds all lines */
         for (int64_t column = 0; column < count; column += 8)
             for (int i = first; i < first + 16 && i < n; i++) {
@@ -51,14 +53,18 @@ typedef struct {
     T *b;
     int64_t count;
     const int *before, *after; /* the order of right-hand sides, and of solutions, as `turn` has it */
-    bool in_rows;     /* right-hand sides are; else they are columns */
+    bool in_rows; /* right-hand sides are; else they are columns */
     bool failed;
 } OF(system);
+
+static int64_t OF(padded)(int64_t count) {
+    return (count + TT_TRIANGLE_COLUMNS - 1) / TT_TRIANGLE_COLUMNS * TT_TRIANGLE_COLUMNS;
+}
 
 static void OF(solve_block)(void *context, int64_t begin, int64_t end) {
     OF(system) *s = context;
     int n = s->t[0].n;
-    int64_t width = s->count < COLUMNS ? s->count : COLUMNS;
+    int64_t width = s->count < COLUMNS ? OF(padded)(s->count) : COLUMNS;
     T *room = s->in_rows ? NULL : tt_scratch(n * width * (int64_t)sizeof(T));
     if (!s->in_rows && !room) {
         __atomic_store_n(&s->failed, true, __ATOMIC_RELAXED);
@@ -72,7 +78,7 @@ static void OF(solve_block)(void *context, int64_t begin, int64_t end) {
         for (int k = 0; k < s->triangles; k++) {
             tt_triangle t = s->t[k];
             t.step = step;
-            t.count = count;
+            t.count = room ? OF(padded)(count) : count;
             OF(substitute)(t, s->a, rows);
         }
         if (room) OF(turn)(b, n, room, step, n, count, s->after, true);
@@ -135,7 +141,7 @@ typedef struct {
     int64_t ld;
     int rows, first, width; /* the known ones are [first, first + width) */
     int begin, end, together;
-    const int *pivots;      /* of all rows, from 1 */
+    const int *pivots; /* of all rows, from 1 */
     bool failed;
 } OF(panel);
 

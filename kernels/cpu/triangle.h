@@ -9,6 +9,7 @@
 #include "core/tt.h"
 
 #define TT_TRIANGLE_ROWS 32
+#define TT_TRIANGLE_COLUMNS 16 /* a multiple of so many right-hand sides, each row on a line of the cache, is fastest */
 
 typedef struct {
     int n;             /* at most TT_TRIANGLE_ROWS */

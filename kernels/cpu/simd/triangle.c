@@ -1,6 +1,7 @@
 /* Note [Substitution in rows] in cpu/triangle.h. */
 #include "cpu/triangle.h"
 #include "cpu/simd.h"
+#include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
 #define WIDTH 64 /* right-hand sides in registers */

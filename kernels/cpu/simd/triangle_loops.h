@@ -19,9 +19,20 @@ INLINE void OF(substitute)(const tt_triangle *t, const T *a, T *b, int width) {
 }
 
 static void OF(solve)(const tt_triangle *t, const T *a, T *b) {
-    int64_t j = 0;
+    _Alignas(64) T some[TT_TRIANGLE_ROWS * TT_TRIANGLE_COLUMNS];
+    tt_triangle last = *t;
+    int64_t j = 0, left;
+    last.step = TT_TRIANGLE_COLUMNS;
     for (; j + WIDTH <= t->count; j += WIDTH) OF(substitute)(t, a, b + j, WIDTH);
-    if (j < t->count) OF(substitute)(t, a, b + j, (int)(t->count - j));
+    for (; j + TT_TRIANGLE_COLUMNS <= t->count; j += TT_TRIANGLE_COLUMNS)
+        OF(substitute)(t, a, b + j, TT_TRIANGLE_COLUMNS);
+    if (!(left = t->count - j)) return;
+    for (int i = 0; i < t->n; i++)
+        for (int k = 0; k < TT_TRIANGLE_COLUMNS; k++)
+            some[i * TT_TRIANGLE_COLUMNS + k] = k < left ? b[i * t->step + j + k] : 0;
+    OF(substitute)(&last, a, some, TT_TRIANGLE_COLUMNS);
+    for (int i = 0; i < t->n; i++)
+        memcpy(b + i * t->step + j, some + i * TT_TRIANGLE_COLUMNS, (size_t)left * sizeof(T));
 }
 
 #undef T

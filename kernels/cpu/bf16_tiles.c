@@ -1,6 +1,6 @@
-/* Products by AMX: an instruction multiplies 16 rows of 32 elements by 32 rows of 16, and adds the products to 16 x 16
- * sums of float32. Like AVX-512 BF16, it takes denormal numbers for 0. 1024 x 1024 x 1024 on one core of a Sapphire
- * Rapids: 2.3 ms; as float32, by OpenBLAS, 15.
+/* Products of tiles. An instruction of AMX multiplies 16 rows of 32 elements by 32 rows of 16, and adds the products to
+ * 16 x 16 sums of float32; one of AVX-512 BF16 a pair of elements of a row by 16 pairs. Both take denormal numbers
+ * for 0. 1024 x 1024 x 1024 on one core of a Sapphire Rapids, by AMX: 2.3 ms; as float32, by OpenBLAS, 15.
  *
  * Packed, a tile is 16 lines of 64 bytes: a left one's line is 32 elements of a row, a right one's is a pair of rows,
  * whose elements of a column lie next to each other. Sums lie in 2 x 2 tiles, those of the same columns after each
@@ -8,8 +8,9 @@
  *
  * Compilers do not see what tiles are loaded from: what packs and what multiplies are functions of their own, called
  * from elsewhere. */
-#include "cpu/amx.h"
+#include "cpu/bf16_tiles.h"
 #include "cpu/simd.h"
+#include <string.h>
 
 #if defined(TT_X86) && defined(__linux__) &&                                                                           \
     ((defined(__clang__) && __clang_major__ >= 12) || (!defined(__clang__) && __GNUC__ >= 11))
@@ -20,26 +21,37 @@
 
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,amx-tile,amx-bf16")))
 #define INLINE static inline __attribute__((always_inline)) TARGET
-#define LINES 16             /* of a tile */
-#define WIDTH 32             /* elements of a line */
+#define VECTORS __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
+#define VECTORS_INLINE static inline __attribute__((always_inline)) VECTORS
+#define LINES 16 /* of a tile */
+#define WIDTH 32 /* elements of a line */
+#define ROWS 8 /* whose sums stay in registers */
 #define SUMS (LINES * LINES) /* of a tile of the result */
-#define TILE TT_AMX_TILE
+#define TILE TT_TILES_SIZE
 #define ARCH_REQ_XCOMP_PERM 0x1023
 #define XFEATURE_XTILEDATA 18
 
 /* Linux lets a process use tiles, which make the state of its threads larger, once it has asked for them. */
-static bool ask(void) {
+static bool has_amx(void) {
     unsigned a, b, c, d;
     bool there = __get_cpuid_count(7, 0, &a, &b, &c, &d) && d & 1u << 22 && d & 1u << 24; /* AMX-BF16, AMX-TILE */
     return there && syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
 }
 
-bool tt_has_amx(void) {
-    static int known; /* 0: not asked yet; 1: no; 2: yes */
-    int answer = __atomic_load_n(&known, __ATOMIC_RELAXED);
-    if (!answer) __atomic_store_n(&known, answer = 1 + ask(), __ATOMIC_RELAXED);
-    return answer == 2 && tt_isa_index == TT_ISAS - 1;
+/* Intel's CPUs take twice as long for the vectors' instruction (1024 x 1024 x 1024: 31 ms, float32 18). */
+static int ask(void) {
+    if (has_amx()) return TT_TILES_BY_AMX;
+    return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_is("amd") ? TT_TILES_BY_VECTORS : TT_NO_TILES;
 }
+
+static int what(void) {
+    static int known = -1;
+    int answer = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (answer < 0) __atomic_store_n(&known, answer = ask(), __ATOMIC_RELAXED);
+    return answer;
+}
+
+int tt_tiles(void) { return tt_isa_index == TT_ISAS - 1 ? what() : TT_NO_TILES; }
 
 /* The compiler does not see what the instruction reads, so nothing of it may be made here. */
 static const struct {
@@ -48,9 +60,13 @@ static const struct {
     uint8_t lines[16];
 } shape = {.palette = 1, .bytes = {[0 ... 7] = 2 * WIDTH}, .lines = {[0 ... 7] = LINES}};
 
-TARGET void tt_amx_begin(void) { _tile_loadconfig(&shape); }
+TARGET void tt_tiles_begin(void) {
+    if (what() == TT_TILES_BY_AMX) _tile_loadconfig(&shape);
+}
 
-TARGET void tt_amx_end(void) { _tile_release(); }
+TARGET void tt_tiles_end(void) {
+    if (what() == TT_TILES_BY_AMX) _tile_release();
+}
 
 /* The lowest n of 32 bits. */
 static inline uint32_t lowest(int64_t n) { return n >= 32 ? 0xffffffffu : n > 0 ? (1u << n) - 1 : 0; }
@@ -119,19 +135,19 @@ INLINE void pack(const uint16_t *const *lines, int64_t first, int64_t count, int
         }
 }
 
-TARGET void tt_amx_pack_left(const uint16_t *const *lines, int64_t first, bool along, int64_t count, int64_t depth,
-                             uint16_t *to, int64_t step) {
+TARGET void tt_tiles_pack_left(const uint16_t *const *lines, int64_t first, bool along, int64_t count, int64_t depth,
+                               uint16_t *to, int64_t step) {
     if (along) pack(lines, first, count, depth, to, step, true, true);
     else pack(lines, first, count, depth, to, step, false, true);
 }
 
-TARGET void tt_amx_pack_right(const uint16_t *const *lines, int64_t first, bool along, int64_t count, int64_t depth,
-                              uint16_t *to, int64_t step) {
+TARGET void tt_tiles_pack_right(const uint16_t *const *lines, int64_t first, bool along, int64_t count, int64_t depth,
+                                uint16_t *to, int64_t step) {
     if (along) pack(lines, first, count, depth, to, step, true, false);
     else pack(lines, first, count, depth, to, step, false, false);
 }
 
-TARGET bool tt_amx_split(const uint16_t *from, int64_t n, uint16_t *high, uint16_t *low) {
+TARGET bool tt_tiles_split(const uint16_t *from, int64_t n, uint16_t *high, uint16_t *low) {
     __mmask16 strange = 0;
     for (int64_t l = 0; l < n; l += 16) {
         __mmask16 there = (__mmask16)lowest(n - l);
@@ -179,19 +195,58 @@ INLINE void micro(const uint16_t *a, int64_t a_step, const uint16_t *b, int64_t 
     if (m == 2 && n == 2) _tile_stored(3, c + 3 * SUMS, 64);
 }
 
-TARGET void tt_amx_multiply(const uint16_t *left, int64_t left_step, const uint16_t *right, int64_t right_step,
-                            int64_t rows, int64_t cols, int64_t tiles, float *sums, bool add) {
-    for (int64_t j = 0; j < cols; j += 2 * LINES, right += 2 * right_step) {
-        const uint16_t *a = left;
-        for (int64_t i = 0; i < rows; i += 2 * LINES, a += 2 * left_step, sums += 4 * SUMS)
-            if (rows - i > LINES && cols - j > LINES) micro(a, left_step, right, right_step, tiles, sums, add, 2, 2);
-            else if (rows - i > LINES) micro(a, left_step, right, right_step, tiles, sums, add, 2, 1);
-            else if (cols - j > LINES) micro(a, left_step, right, right_step, tiles, sums, add, 1, 2);
-            else micro(a, left_step, right, right_step, tiles, sums, add, 1, 1);
+/* ROWS rows of a tile by n tiles: 1.6 loads an instruction. */
+VECTORS_INLINE void rows_by_vectors(const uint16_t *a, const uint16_t *b, int64_t b_step, int64_t tiles, float *c,
+                                    bool add, const int n) {
+    __m512 sums[ROWS][2];
+    for (int i = 0; i < ROWS; i++)
+        for (int j = 0; j < n; j++) sums[i][j] = add ? _mm512_load_ps(c + j * SUMS + i * LINES) : _mm512_setzero_ps();
+    for (int64_t t = 0; t < tiles; t++, a += TILE, b += TILE)
+        for (int pair = 0; pair < WIDTH; pair += 2) {
+            __m512bh right[2];
+            for (int j = 0; j < n; j++) right[j] = (__m512bh)_mm512_load_si512(b + j * b_step + pair * LINES);
+            for (int i = 0; i < ROWS; i++) {
+                int32_t two;
+                memcpy(&two, a + i * WIDTH + pair, sizeof two);
+                for (int j = 0; j < n; j++)
+                    sums[i][j] = _mm512_dpbf16_ps(sums[i][j], right[j], (__m512bh)_mm512_set1_epi32(two));
+            }
+        }
+    for (int i = 0; i < ROWS; i++)
+        for (int j = 0; j < n; j++) _mm512_store_ps(c + j * SUMS + i * LINES, sums[i][j]);
+}
+
+VECTORS static void by_vectors(const uint16_t *a, int64_t a_step, const uint16_t *b, int64_t b_step, int64_t rows,
+                               int64_t tiles, float *c, bool add, bool two) {
+    for (int64_t i = 0; i < rows; i += ROWS) {
+        const uint16_t *from = a + i / LINES * a_step + i % LINES * WIDTH;
+        float *to = c + i / LINES * 2 * SUMS + i % LINES * LINES;
+        if (two) rows_by_vectors(from, b, b_step, tiles, to, add, 2);
+        else rows_by_vectors(from, b, b_step, tiles, to, add, 1);
     }
 }
 
-TARGET void tt_amx_row(const float *sums, int64_t i, int64_t rows, int64_t cols, float *to) {
+TARGET static void by_amx(const uint16_t *a, int64_t a_step, const uint16_t *b, int64_t b_step, int64_t rows,
+                          int64_t tiles, float *c, bool add, bool two) {
+    if (rows > LINES && two) micro(a, a_step, b, b_step, tiles, c, add, 2, 2);
+    else if (rows > LINES) micro(a, a_step, b, b_step, tiles, c, add, 2, 1);
+    else if (two) micro(a, a_step, b, b_step, tiles, c, add, 1, 2);
+    else micro(a, a_step, b, b_step, tiles, c, add, 1, 1);
+}
+
+void tt_tiles_multiply(const uint16_t *left, int64_t left_step, const uint16_t *right, int64_t right_step, int64_t rows,
+                       int64_t cols, int64_t tiles, float *sums, bool add) {
+    bool amx = what() == TT_TILES_BY_AMX;
+    for (int64_t j = 0; j < cols; j += 2 * LINES, right += 2 * right_step) {
+        const uint16_t *a = left;
+        for (int64_t i = 0; i < rows; i += 2 * LINES, a += 2 * left_step, sums += 4 * SUMS) {
+            int64_t some = rows - i < 2 * LINES ? rows - i : 2 * LINES;
+            (amx ? by_amx : by_vectors)(a, left_step, right, right_step, some, tiles, sums, add, cols - j > LINES);
+        }
+    }
+}
+
+TARGET void tt_tiles_row(const float *sums, int64_t i, int64_t rows, int64_t cols, float *to) {
     const float *from = sums + i / (2 * LINES) * 4 * SUMS + i / LINES % 2 * 2 * SUMS + i % LINES * LINES;
     int64_t step = (rows + 2 * LINES - 1) / (2 * LINES) * 4 * SUMS;
     for (int64_t j = 0; j < cols; j += 2 * LINES, from += step, to += 2 * LINES) {
@@ -202,34 +257,34 @@ TARGET void tt_amx_row(const float *sums, int64_t i, int64_t rows, int64_t cols,
 
 #else
 
-bool tt_has_amx(void) { return false; }
+int tt_tiles(void) { return TT_NO_TILES; }
 
-void tt_amx_begin(void) {}
+void tt_tiles_begin(void) {}
 
-void tt_amx_end(void) {}
+void tt_tiles_end(void) {}
 
-void tt_amx_pack_left(const uint16_t *const *lines, int64_t first, bool along, int64_t count, int64_t depth,
-                      uint16_t *to, int64_t step) {
+void tt_tiles_pack_left(const uint16_t *const *lines, int64_t first, bool along, int64_t count, int64_t depth,
+                        uint16_t *to, int64_t step) {
     (void)lines, (void)first, (void)along, (void)count, (void)depth, (void)to, (void)step;
 }
 
-void tt_amx_pack_right(const uint16_t *const *lines, int64_t first, bool along, int64_t count, int64_t depth,
-                       uint16_t *to, int64_t step) {
+void tt_tiles_pack_right(const uint16_t *const *lines, int64_t first, bool along, int64_t count, int64_t depth,
+                         uint16_t *to, int64_t step) {
     (void)lines, (void)first, (void)along, (void)count, (void)depth, (void)to, (void)step;
 }
 
-bool tt_amx_split(const uint16_t *from, int64_t n, uint16_t *high, uint16_t *low) {
+bool tt_tiles_split(const uint16_t *from, int64_t n, uint16_t *high, uint16_t *low) {
     (void)from, (void)n, (void)high, (void)low;
     return false;
 }
 
-void tt_amx_multiply(const uint16_t *left, int64_t left_step, const uint16_t *right, int64_t right_step, int64_t rows,
-                     int64_t cols, int64_t tiles, float *sums, bool add) {
+void tt_tiles_multiply(const uint16_t *left, int64_t left_step, const uint16_t *right, int64_t right_step, int64_t rows,
+                       int64_t cols, int64_t tiles, float *sums, bool add) {
     (void)left, (void)left_step, (void)right, (void)right_step, (void)rows, (void)cols, (void)tiles, (void)sums,
         (void)add;
 }
 
-void tt_amx_row(const float *sums, int64_t i, int64_t rows, int64_t cols, float *to) {
+void tt_tiles_row(const float *sums, int64_t i, int64_t rows, int64_t cols, float *to) {
     (void)sums, (void)i, (void)rows, (void)cols, (void)to;
 }
 

@@ -1,10 +1,10 @@
-/* Convolutions of bfloat16 by AMX: Note [Convolutions as products] in conv.h, where channels lie next to each other.
+/* Convolutions of bfloat16 in tiles: Note [Convolutions as products] in conv.h, where channels lie next to each other.
  *
  * Of a correlation, places are rows and the target's channels columns; taps follow each other along k, each with its
  * channels in whole tiles. Of the gradient of weight the source's channels are rows, tap by tap, and places go along k.
- * 3 x 3 taps, 64 channels, 56 x 56, batch 8, on one core of a Sapphire Rapids: 3.2 ms, and 3.2 and 3.5 for the
+ * 3 x 3 taps, 64 channels, 56 x 56, batch 8, on one core of a Sapphire Rapids, by AMX: 3.2 ms, and 3.2 and 3.5 for the
  * gradients; in float32 11 to 15. */
-#include "cpu/amx.h"
+#include "cpu/bf16_tiles.h"
 #include "cpu/conv.h"
 #include "cpu/cpu.h"
 #include "cpu/simd.h"
@@ -17,14 +17,18 @@
 #define SUMS (1 << 18) /* and the sums that it may have */
 #define TASKS 16     /* wanted */
 #define GRAIN (1 << 20) /* multiplications that are worth a thread */
-#define WIDTH (TT_AMX_TILE / 16)
+#define WIDTH (TT_TILES_SIZE / 16)
 
 static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
-bool tt_amx_conv_fits(const tt_conv_work *w) {
-    return w->computed->dtype == TT_BF16 && w->in >= LEAST && w->out >= LEAST && tt_has_amx();
+/* Vectors are about twice as fast as in float32, where Winograd's way does with 4 of 9 multiplications, and lose it to
+ * zeros that fill up lines. */
+bool tt_bf16_conv_fits(const tt_conv_work *w, bool winograd) {
+    int tiles = w->computed->dtype == TT_BF16 ? tt_tiles() : TT_NO_TILES;
+    int64_t least_channels = tiles == TT_TILES_BY_VECTORS ? 2 * LEAST : LEAST;
+    return tiles && least(w->in, w->out) >= least_channels && (tiles == TT_TILES_BY_AMX || !winograd);
 }
 
 /* A task's memory. */
@@ -82,15 +86,15 @@ static void pack_weight(void *context, int64_t begin, int64_t end) {
     const uint16_t *lines[WIDTH];
     for (int64_t item = begin; item < end; item++) {
         int64_t first = item % blocks * 16, outs = least(16, c->out - first);
-        uint16_t *to = (uint16_t *)c->packed + item * c->taps * tiles * TT_AMX_TILE;
+        uint16_t *to = (uint16_t *)c->packed + item * c->taps * tiles * TT_TILES_SIZE;
         const uint16_t *from = (const uint16_t *)c->weight + item / blocks * c->weight_group + first * c->weight_out;
         for (int64_t t = 0; t < c->taps; t++)
-            for (int64_t l = 0; l < c->in; l += WIDTH, to += TT_AMX_TILE) {
+            for (int64_t l = 0; l < c->in; l += WIDTH, to += TT_TILES_SIZE) {
                 const uint16_t *tile = from + weight_tap(c, t) + l * c->weight_in;
                 int64_t depth = least(WIDTH, c->in - l);
                 for (int64_t k = 0; k < (along ? outs : depth); k++)
                     lines[k] = tile + k * (along ? c->weight_out : c->weight_in);
-                tt_amx_pack_right(lines, 0, along, outs, depth, to, 0);
+                tt_tiles_pack_right(lines, 0, along, outs, depth, to, 0);
             }
     }
 }
@@ -100,7 +104,7 @@ static void store(const room *r, const tt_correlation *c, int64_t n, int64_t cha
     float line[CHANNELS];
     const float *bias = c->bias ? (const float *)c->bias + channel : NULL;
     for (int64_t k = 0; k < n; k++) {
-        if (c->taps) tt_amx_row(r->sums, k, n, m, line);
+        if (c->taps) tt_tiles_row(r->sums, k, n, m, line);
         else memset(line, 0, sizeof line);
         for (int64_t i = 0; bias && i < m; i++) line[i] += bias[i];
         tt_isa->casts[TT_F32][TT_BF16]((uint16_t *)c->target + r->places[k].target + channel, line, m);
@@ -111,40 +115,41 @@ static void correlate(void *context, int64_t begin, int64_t end) {
     tt_correlation *c = context;
     room r;
     int64_t all = c->batch * c->places, tiles = up(c->in, WIDTH), rows = c->taps * tiles;
-    const int64_t most_tiles = TT_AMX_DEPTH / WIDTH;
-    if (!make_room(&r, c, up(c->block, 16) * 16 * TT_AMX_DEPTH, 0, up(c->block, 32) * up(c->out_block, 32) * 1024)) {
+    const int64_t most_tiles = TT_TILES_DEPTH / WIDTH;
+    if (!make_room(&r, c, up(c->block, 16) * 16 * TT_TILES_DEPTH, 0, up(c->block, 32) * up(c->out_block, 32) * 1024)) {
         __atomic_store_n(&c->failed, true, __ATOMIC_RELAXED);
         return;
     }
-    tt_amx_begin();
+    tt_tiles_begin();
     for (int64_t item = begin; item < end; item++) {
         int64_t part = item / c->blocks, g = part / c->out_blocks, first_out = part % c->out_blocks * c->out_block;
         int64_t first = item % c->blocks * c->block, n = least(c->block, all - first);
         int64_t m = least(c->out_block, c->out - first_out);
         const uint16_t *from = (const uint16_t *)c->source + g * c->in;
         const uint16_t *weight =
-            (const uint16_t *)c->packed + (g * up(c->out, 16) + first_out / 16) * rows * TT_AMX_TILE;
+            (const uint16_t *)c->packed + (g * up(c->out, 16) + first_out / 16) * rows * TT_TILES_SIZE;
         tt_conv_locate(c, first, n, r.places);
         for (int64_t row = 0; row < rows; row += most_tiles) {
-            int64_t count = least(most_tiles, rows - row), step = count * TT_AMX_TILE;
+            int64_t count = least(most_tiles, rows - row), step = count * TT_TILES_SIZE;
             for (int64_t k = 0, some; k < count; k += some) { /* of one tap */
                 int64_t tile = (row + k) % tiles, channel = tile * WIDTH;
                 some = least(tiles - tile, count - k);
                 point(&r, c, from, (row + k) / tiles, n);
-                tt_amx_pack_left(r.lines, channel, true, n, least(c->in - channel, some * WIDTH),
-                                 r.left + k * TT_AMX_TILE, step);
+                tt_tiles_pack_left(r.lines, channel, true, n, least(c->in - channel, some * WIDTH),
+                                   r.left + k * TT_TILES_SIZE, step);
             }
-            tt_amx_multiply(r.left, step, weight + row * TT_AMX_TILE, rows * TT_AMX_TILE, n, m, count, r.sums, row > 0);
+            tt_tiles_multiply(r.left, step, weight + row * TT_TILES_SIZE, rows * TT_TILES_SIZE, n, m, count, r.sums,
+                              row > 0);
         }
         store(&r, c, n, g * c->out + first_out, m);
     }
-    tt_amx_end();
+    tt_tiles_end();
     tt_scratch_free(r.memory);
 }
 
-bool tt_amx_correlate(tt_correlation *c) {
+bool tt_bf16_correlate(tt_correlation *c) {
     int64_t all = c->batch * c->places, blocks = up(c->out, 16), packed;
-    if (__builtin_mul_overflow(c->groups * blocks * up(c->in, WIDTH) * TT_AMX_TILE * 2, c->taps, &packed))
+    if (__builtin_mul_overflow(c->groups * blocks * up(c->in, WIDTH) * TT_TILES_SIZE * 2, c->taps, &packed))
         return tt_fail(TT_OUT_OF_MEMORY, "out of memory for the weight of a convolution"), false;
     char *memory = tt_scratch(packed + 64);
     if (!memory) return false;
@@ -169,13 +174,13 @@ bool tt_amx_correlate(tt_correlation *c) {
 static void weigh(void *context, int64_t begin, int64_t end) {
     tt_correlation *c = context;
     room r;
-    int64_t all = c->batch * c->places, depth = PLACES / WIDTH * TT_AMX_TILE,
+    int64_t all = c->batch * c->places, depth = PLACES / WIDTH * TT_TILES_SIZE,
             of_tap = up(c->in_block, 32) * up(c->out_block, 32) * 1024;
     if (!make_room(&r, c, up(c->in_block, 16) * depth, up(c->out_block, 16) * depth, c->taps * of_tap)) {
         __atomic_store_n(&c->failed, true, __ATOMIC_RELAXED);
         return;
     }
-    tt_amx_begin();
+    tt_tiles_begin();
     for (int64_t item = begin; item < end; item++) {
         int64_t outs = item % c->out_blocks, ins = item / c->out_blocks % c->in_blocks;
         int64_t group = item / c->out_blocks / c->in_blocks, g = group % c->groups,
@@ -185,24 +190,24 @@ static void weigh(void *context, int64_t begin, int64_t end) {
         const uint16_t *from = (const uint16_t *)c->source + g * c->in;
         const uint16_t *target = (const uint16_t *)c->target + g * c->out;
         for (int64_t at = first, stop = least(all, first + c->block); at < stop; at += PLACES) {
-            int64_t n = least(PLACES, stop - at), tiles = up(n, WIDTH), step = tiles * TT_AMX_TILE;
+            int64_t n = least(PLACES, stop - at), tiles = up(n, WIDTH), step = tiles * TT_TILES_SIZE;
             tt_conv_locate(c, at, n, r.places);
             for (int64_t k = 0; k < n; k++) r.lines[k] = target + r.places[k].target;
-            tt_amx_pack_right(r.lines, first_out, false, m, n, r.right, step);
+            tt_tiles_pack_right(r.lines, first_out, false, m, n, r.right, step);
             for (int64_t t = 0; t < c->taps; t++) {
                 point(&r, c, from, t, n);
-                tt_amx_pack_left(r.lines, first_in, false, channels, n, r.left, step);
-                tt_amx_multiply(r.left, step, r.right, step, channels, m, tiles, r.sums + t * of_tap, at > first);
+                tt_tiles_pack_left(r.lines, first_in, false, channels, n, r.left, step);
+                tt_tiles_multiply(r.left, step, r.right, step, channels, m, tiles, r.sums + t * of_tap, at > first);
             }
         }
         float *to = (float *)c->packed + (group * c->taps * c->in + first_in) * c->out + first_out, line[WEIGHED];
         for (int64_t t = 0; t < c->taps; t++)
             for (int64_t k = 0; k < channels; k++) {
-                tt_amx_row(r.sums + t * of_tap, k, channels, m, line);
+                tt_tiles_row(r.sums + t * of_tap, k, channels, m, line);
                 memcpy(to + (t * c->in + k) * c->out, line, (size_t)m * 4);
             }
     }
-    tt_amx_end();
+    tt_tiles_end();
     tt_scratch_free(r.memory);
 }
 
@@ -223,7 +228,7 @@ static void add_parts(void *context, int64_t begin, int64_t end) {
     }
 }
 
-bool tt_amx_weigh(tt_correlation *c) {
+bool tt_bf16_weigh(tt_correlation *c) {
     int64_t all = c->batch * c->places;
     c->out_block = least(WEIGHED, c->out);
     c->in_block = least(least(WEIGHED, c->in), most(32, SUMS / (c->taps * c->out_block) / 32 * 32));

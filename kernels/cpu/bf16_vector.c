@@ -1,9 +1,7 @@
-/* Blocks of products of bfloat16 matrices, by AVX-512 BF16: an instruction multiplies 32 pairs of numbers and adds them
- * up in 16 sums of float32; it takes denormal numbers for 0.
- *
- * Rows of a and columns of b are read along k, 6 and 4 of them at a time, whose 24 sums of 16 lanes stay in registers.
- * An operand that lies the other way round is transposed first, TT_BF16_DEPTH elements of each row at a time. */
-#include "cpu/bf16_block.h"
+/* Products of bfloat16 matrices with vectors, by AVX-512 BF16: an instruction multiplies 32 pairs of numbers and adds
+ * them up in 16 sums of float32; it takes denormal numbers for 0. They wait for memory. Of a few vectors, 6 rows of a
+ * and 4 columns of b are read along k, whose 24 sums of 16 lanes stay in registers. */
+#include "cpu/bf16_vector.h"
 
 #if defined(TT_X86) && ((defined(__GNUC__) && __GNUC__ >= 10) || (defined(__clang__) && __clang_major__ >= 9))
 #include <immintrin.h>
@@ -13,9 +11,7 @@
 #define MR 6
 #define NR 4
 
-/* Intel's CPUs take twice as long for the instruction (1024 x 1024 x 1024 on a Xeon with AMX: 31 ms, float32 18 ms).
- * Products with a vector wait for memory. */
-bool tt_has_bf16(bool fast) { return __builtin_cpu_supports("avx512bf16") && (!fast || __builtin_cpu_is("amd")); }
+bool tt_has_bf16(void) { return __builtin_cpu_supports("avx512bf16"); }
 
 /* The sums of the lanes of four accumulators. */
 INLINE __m128 lanes4(__m512 a, __m512 b, __m512 c, __m512 d) {
@@ -62,62 +58,12 @@ INLINE void columns(const uint16_t *a, int64_t lda, const uint16_t *b, int64_t l
     for (; j < cols; j++) micro(a, lda, b + j * ldb, ldb, k, c + j, ldc, add, m, 1);
 }
 
-TARGET static void multiply(const uint16_t *a, int64_t lda, const uint16_t *b, int64_t ldb, int64_t k, float *c,
-                            int64_t rows, int64_t cols, bool add) {
+TARGET void tt_bf16_lines(const uint16_t *a, int64_t lda, const uint16_t *b, int64_t ldb, int64_t k, float *c,
+                          int64_t rows, int64_t cols, bool add) {
     int64_t i = 0;
     for (; i + MR <= rows; i += MR) columns(a + i * lda, lda, b, ldb, k, c + i * cols, cols, add, MR, cols);
     for (; i + 2 <= rows; i += 2) columns(a + i * lda, lda, b, ldb, k, c + i * cols, cols, add, 2, cols);
     if (i < rows) columns(a + i * lda, lda, b, ldb, k, c + i * cols, cols, add, 1, cols);
-}
-
-/* 8 x 8 elements. */
-static void transpose8(const uint16_t *from, int64_t ld, uint16_t *to) {
-    __m128i r[8], s[8];
-    for (int i = 0; i < 8; i++) r[i] = _mm_loadu_si128((const __m128i *)(from + i * ld));
-    for (int i = 0; i < 4; i++) {
-        s[2 * i] = _mm_unpacklo_epi16(r[2 * i], r[2 * i + 1]);
-        s[2 * i + 1] = _mm_unpackhi_epi16(r[2 * i], r[2 * i + 1]);
-    }
-    for (int i = 0; i < 2; i++)
-        for (int h = 0; h < 2; h++) {
-            r[4 * i + 2 * h] = _mm_unpacklo_epi32(s[4 * i + h], s[4 * i + 2 + h]);
-            r[4 * i + 2 * h + 1] = _mm_unpackhi_epi32(s[4 * i + h], s[4 * i + 2 + h]);
-        }
-    for (int h = 0; h < 4; h++) {
-        _mm_storeu_si128((__m128i *)(to + 2 * h * TT_BF16_STEP), _mm_unpacklo_epi64(r[h], r[4 + h]));
-        _mm_storeu_si128((__m128i *)(to + (2 * h + 1) * TT_BF16_STEP), _mm_unpackhi_epi64(r[h], r[4 + h]));
-    }
-}
-
-/* to[j][i] = from[i][j] */
-static void transpose(const uint16_t *from, int64_t ld, int64_t rows, int64_t cols, uint16_t *to) {
-    int64_t i = 0;
-    for (; i + 8 <= rows; i += 8) {
-        int64_t j = 0;
-        for (; j + 8 <= cols; j += 8) transpose8(from + i * ld + j, ld, to + j * TT_BF16_STEP + i);
-        for (; j < cols; j++)
-            for (int64_t l = i; l < i + 8; l++) to[j * TT_BF16_STEP + l] = from[l * ld + j];
-    }
-    for (; i < rows; i++)
-        for (int64_t j = 0; j < cols; j++) to[j * TT_BF16_STEP + i] = from[i * ld + j];
-}
-
-void tt_bf16_block(const tt_product *p, const char *pa, const char *pb, int64_t rows, int64_t cols, float *sums,
-                   uint16_t *left, uint16_t *right) {
-    for (int64_t l = 0; l < p->k; l += TT_BF16_DEPTH) {
-        int64_t depth = p->k - l < TT_BF16_DEPTH ? p->k - l : TT_BF16_DEPTH, lda = p->a.ld, ldb = p->b.ld;
-        const uint16_t *a = (const uint16_t *)pa + l * (p->a.trans ? lda : 1);
-        const uint16_t *b = (const uint16_t *)pb + l * (p->b.trans ? 1 : ldb);
-        if (p->a.trans) {
-            transpose(a, lda, depth, rows, left);
-            a = left, lda = TT_BF16_STEP;
-        }
-        if (!p->b.trans) {
-            transpose(b, ldb, depth, cols, right);
-            b = right, ldb = TT_BF16_STEP;
-        }
-        multiply(a, lda, b, ldb, depth, sums, rows, cols, l > 0);
-    }
 }
 
 /* Up to 32 v columns: rows two by two, whose elements are paired as the instruction wants them. */
@@ -184,14 +130,11 @@ float tt_bf16_dot(const uint16_t *a, const uint16_t *b, int64_t k) {
     return 0;
 }
 
-bool tt_has_bf16(bool fast) {
-    (void)fast;
-    return false;
-}
+bool tt_has_bf16(void) { return false; }
 
-void tt_bf16_block(const tt_product *p, const char *a, const char *b, int64_t rows, int64_t cols, float *sums,
-                   uint16_t *left, uint16_t *right) {
-    (void)p, (void)a, (void)b, (void)rows, (void)cols, (void)sums, (void)left, (void)right;
+void tt_bf16_lines(const uint16_t *a, int64_t lda, const uint16_t *b, int64_t ldb, int64_t k, float *c, int64_t rows,
+                   int64_t cols, bool add) {
+    (void)a, (void)lda, (void)b, (void)ldb, (void)k, (void)c, (void)rows, (void)cols, (void)add;
 }
 
 #endif
