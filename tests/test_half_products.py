@@ -13,6 +13,7 @@ SIZES = [
     *((1, 1, 1), (6, 32, 4), (7, 31, 9), (3, 33, 5), (17, 100, 33), (64, 2049, 17), (245, 1100, 250), (513, 70, 520)),
     *((1, 1000, 300), (300, 1000, 1), (2, 3000, 5), (1, 5, 1), (5, 0, 4), (0, 5, 4), (4, 5, 0)),
     *((1, 700, 1), (1, 33, 1), (1, 129, 130), (130, 128, 1), (1, 1, 65), (31, 2, 1)),
+    *((16, 70, 300), (300, 70, 16), (6, 40, 250), (250, 1030, 5), (8, 2000, 241), (40, 64, 48)),
 ]
 ROUNDING = {"bfloat16": 2.0**-8, "float16": 2.0**-11}
 
@@ -33,7 +34,7 @@ def agree(result, wanted, k, rounding):
 
 @pytest.fixture(params=["avx2", "avx512"])
 def isa(request):
-    """AVX-512's kernels bring AMX with them, where the CPU has it."""
+    """AVX-512's kernels bring tiles with them, where the CPU has AMX or a fast AVX-512 BF16."""
     before = lib.tt_isa_name()
     if lib.tt_set_isa(request.param.encode()) < 0:
         lib.tt_error_clear()
