@@ -18,6 +18,7 @@
 #define TASKS 16     /* wanted */
 #define GRAIN (1 << 20) /* multiplications that are worth a thread */
 #define WIDTH (TT_TILES_SIZE / 16)
+#define SQUARE 16    /* channels whose sums are added at a time */
 
 static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -38,7 +39,7 @@ typedef struct {
     tt_conv_place *places;
     tt_conv_taps taps;
     char *memory;
-    const uint16_t *lines[PLACES];
+    const uint16_t *lines[PLACES], *rows[TT_TILES_DEPTH / WIDTH][PLACES];
 } room;
 
 static bool make_room(room *r, const tt_correlation *c, int64_t left, int64_t right, int64_t sums) {
@@ -67,6 +68,29 @@ static void point(room *r, const tt_correlation *c, const uint16_t *from, int64_
         bool inside = tt_conv_has_all(&r->taps, p) || tt_conv_has(c, r->taps.tap + t, p);
         r->lines[k] = inside ? from + p->source + r->taps.tap[t].offset : r->zeros;
     }
+}
+
+/* What `count` tiles of rows from tile `first` on, tap by tap, see of n places, times those of the weight. Whole lines
+ * are multiplied by vectors as they lie; others are packed, a tap's together. */
+static void multiply(room *r, const tt_correlation *c, const uint16_t *from, const uint16_t *weight, int64_t first,
+                     int64_t count, int64_t n, int64_t m) {
+    int64_t tiles = up(c->in, WIDTH), step = count * TT_TILES_SIZE, weight_step = c->taps * tiles * TT_TILES_SIZE;
+    bool as_they_lie = tt_tiles() == TT_TILES_BY_VECTORS && c->in % WIDTH == 0;
+    for (int64_t k = 0, some; k < count; k += some) {
+        int64_t tile = (first + k) % tiles, channel = tile * WIDTH;
+        some = least(tiles - tile, count - k);
+        point(r, c, from, (first + k) / tiles, n);
+        for (int64_t t = 0; as_they_lie && t < some; t++) {
+            for (int64_t i = 0; i < n; i++) r->rows[k + t][i] = r->lines[i] + channel + t * WIDTH;
+            for (int64_t i = n; i < PLACES && i % 8; i++) r->rows[k + t][i] = r->zeros;
+        }
+        if (!as_they_lie)
+            tt_tiles_pack_left(r->lines, channel, true, n, least(c->in - channel, some * WIDTH),
+                               r->left + k * TT_TILES_SIZE, step);
+    }
+    weight += first * TT_TILES_SIZE;
+    if (as_they_lie) tt_tiles_multiply_lines(r->rows[0], PLACES, weight, weight_step, n, m, count, r->sums, first > 0);
+    else tt_tiles_multiply(r->left, step, weight, weight_step, n, m, count, r->sums, first > 0);
 }
 
 /* The element of tap t of the weight. */
@@ -129,18 +153,8 @@ static void correlate(void *context, int64_t begin, int64_t end) {
         const uint16_t *weight =
             (const uint16_t *)c->packed + (g * up(c->out, 16) + first_out / 16) * rows * TT_TILES_SIZE;
         tt_conv_locate(c, first, n, r.places);
-        for (int64_t row = 0; row < rows; row += most_tiles) {
-            int64_t count = least(most_tiles, rows - row), step = count * TT_TILES_SIZE;
-            for (int64_t k = 0, some; k < count; k += some) { /* of one tap */
-                int64_t tile = (row + k) % tiles, channel = tile * WIDTH;
-                some = least(tiles - tile, count - k);
-                point(&r, c, from, (row + k) / tiles, n);
-                tt_tiles_pack_left(r.lines, channel, true, n, least(c->in - channel, some * WIDTH),
-                                   r.left + k * TT_TILES_SIZE, step);
-            }
-            tt_tiles_multiply(r.left, step, weight + row * TT_TILES_SIZE, rows * TT_TILES_SIZE, n, m, count, r.sums,
-                              row > 0);
-        }
+        for (int64_t row = 0; row < rows; row += most_tiles)
+            multiply(&r, c, from, weight, row, least(most_tiles, rows - row), n, m);
         store(&r, c, n, g * c->out + first_out, m);
     }
     tt_tiles_end();
@@ -211,19 +225,25 @@ static void weigh(void *context, int64_t begin, int64_t end) {
     tt_scratch_free(r.memory);
 }
 
-/* The parts' sums, in their order: rows of groups x taps x in. */
+/* The parts' sums, in their order, of squares of the source's channels and the target's: in one they lie next to each
+ * other, in the weight perhaps in the other. Items: groups x taps x squares of a column. */
 static void add_parts(void *context, int64_t begin, int64_t end) {
     const tt_correlation *c = context;
-    int64_t part = c->groups * c->rows * c->out;
+    int64_t part = c->groups * c->rows * c->out, across = up(c->in, SQUARE);
+    float sums[SQUARE][SQUARE];
     for (int64_t item = begin; item < end; item++) {
-        const float *from = (const float *)c->packed + item * c->out;
-        int64_t t = item / c->in % c->taps;
-        float *to =
-            (float *)c->weight + item / c->rows * c->weight_group + weight_tap(c, t) + item % c->in * c->weight_in;
-        for (int64_t i = 0; i < c->out; i++) {
-            float sum = 0;
-            for (int64_t p = 0; p < c->parts; p++) sum += from[p * part + i];
-            to[i * c->weight_out] = sum;
+        int64_t first_in = item % across * SQUARE, tap = item / across, ins = least(SQUARE, c->in - first_in);
+        const float *from = (const float *)c->packed + (tap * c->in + first_in) * c->out;
+        float *to = (float *)c->weight + tap / c->taps * c->weight_group + weight_tap(c, tap % c->taps) +
+                    first_in * c->weight_in;
+        for (int64_t first = 0; first < c->out; first += SQUARE) {
+            int64_t outs = least(SQUARE, c->out - first);
+            memset(sums, 0, sizeof sums);
+            for (int64_t k = 0; k < ins; k++)
+                for (int64_t p = 0; p < c->parts; p++)
+                    for (int64_t i = 0; i < outs; i++) sums[k][i] += from[p * part + k * c->out + first + i];
+            for (int64_t i = 0; i < outs; i++)
+                for (int64_t k = 0; k < ins; k++) to[(first + i) * c->weight_out + k * c->weight_in] = sums[k][i];
         }
     }
 }
@@ -242,7 +262,8 @@ bool tt_bf16_weigh(tt_correlation *c) {
     if (!(c->packed = tt_scratch(bytes))) return false;
     int64_t work = least(c->block, all) * c->in_block * c->out_block * c->taps + 1;
     tt_parallel(c->parts * tasks, most(1, GRAIN / work), weigh, c);
-    if (!c->failed) tt_parallel(c->groups * c->rows, most(1, GRAIN / (c->parts * c->out + 1)), add_parts, c);
+    int64_t squares = c->groups * c->taps * up(c->in, SQUARE);
+    if (!c->failed) tt_parallel(squares, most(1, GRAIN / (c->parts * c->out * SQUARE + 1)), add_parts, c);
     tt_scratch_free(c->packed);
     if (c->failed) tt_fail(TT_OUT_OF_MEMORY, "out of memory for a panel of a convolution");
     return !c->failed;

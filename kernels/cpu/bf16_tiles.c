@@ -195,35 +195,55 @@ INLINE void micro(const uint16_t *a, int64_t a_step, const uint16_t *b, int64_t 
     if (m == 2 && n == 2) _tile_stored(3, c + 3 * SUMS, 64);
 }
 
-/* ROWS rows of a tile by n tiles: 1.6 loads an instruction. */
-VECTORS_INLINE void rows_by_vectors(const uint16_t *a, const uint16_t *b, int64_t b_step, int64_t tiles, float *c,
-                                    bool add, const int n) {
+/* ROWS rows by n tiles: 1.6 loads an instruction. Of row i, tile t lies at lines[t * stride + i]; packed, lines are
+ * NULL. */
+VECTORS_INLINE void rows_by_vectors(const uint16_t *a, const uint16_t *const *lines, int64_t stride, const uint16_t *b,
+                                    int64_t b_step, int64_t tiles, float *c, bool add, const int n) {
     __m512 sums[ROWS][2];
     for (int i = 0; i < ROWS; i++)
         for (int j = 0; j < n; j++) sums[i][j] = add ? _mm512_load_ps(c + j * SUMS + i * LINES) : _mm512_setzero_ps();
-    for (int64_t t = 0; t < tiles; t++, a += TILE, b += TILE)
+    for (int64_t t = 0; t < tiles; t++, b += TILE) {
+        const uint16_t *row[ROWS];
+        for (int i = 0; i < ROWS; i++) row[i] = lines ? lines[t * stride + i] : a + t * TILE + i * WIDTH;
         for (int pair = 0; pair < WIDTH; pair += 2) {
             __m512bh right[2];
             for (int j = 0; j < n; j++) right[j] = (__m512bh)_mm512_load_si512(b + j * b_step + pair * LINES);
             for (int i = 0; i < ROWS; i++) {
                 int32_t two;
-                memcpy(&two, a + i * WIDTH + pair, sizeof two);
+                memcpy(&two, row[i] + pair, sizeof two);
                 for (int j = 0; j < n; j++)
                     sums[i][j] = _mm512_dpbf16_ps(sums[i][j], right[j], (__m512bh)_mm512_set1_epi32(two));
             }
         }
+    }
     for (int i = 0; i < ROWS; i++)
         for (int j = 0; j < n; j++) _mm512_store_ps(c + j * SUMS + i * LINES, sums[i][j]);
 }
 
-VECTORS static void by_vectors(const uint16_t *a, int64_t a_step, const uint16_t *b, int64_t b_step, int64_t rows,
-                               int64_t tiles, float *c, bool add, bool two) {
+VECTORS_INLINE void by_vectors(const uint16_t *a, int64_t a_step, const uint16_t *const *lines, int64_t stride,
+                               const uint16_t *b, int64_t b_step, int64_t rows, int64_t tiles, float *c, bool add,
+                               bool two) {
     for (int64_t i = 0; i < rows; i += ROWS) {
-        const uint16_t *from = a + i / LINES * a_step + i % LINES * WIDTH;
+        const uint16_t *from = a + i / LINES * a_step + i % LINES * WIDTH, *const *at = lines ? lines + i : NULL;
         float *to = c + i / LINES * 2 * SUMS + i % LINES * LINES;
-        if (two) rows_by_vectors(from, b, b_step, tiles, to, add, 2);
-        else rows_by_vectors(from, b, b_step, tiles, to, add, 1);
+        if (two) rows_by_vectors(from, at, stride, b, b_step, tiles, to, add, 2);
+        else rows_by_vectors(from, at, stride, b, b_step, tiles, to, add, 1);
     }
+}
+
+VECTORS static void packed_by_vectors(const uint16_t *a, int64_t a_step, const uint16_t *b, int64_t b_step,
+                                      int64_t rows, int64_t tiles, float *c, bool add, bool two) {
+    by_vectors(a, a_step, NULL, 0, b, b_step, rows, tiles, c, add, two);
+}
+
+VECTORS void tt_tiles_multiply_lines(const uint16_t *const *lines, int64_t stride, const uint16_t *right,
+                                     int64_t right_step, int64_t rows, int64_t cols, int64_t tiles, float *sums,
+                                     bool add) {
+    for (int64_t j = 0; j < cols; j += 2 * LINES, right += 2 * right_step)
+        for (int64_t i = 0; i < rows; i += 2 * LINES, sums += 4 * SUMS) {
+            int64_t some = rows - i < 2 * LINES ? rows - i : 2 * LINES;
+            by_vectors(*lines, 0, lines + i, stride, right, right_step, some, tiles, sums, add, cols - j > LINES);
+        }
 }
 
 TARGET static void by_amx(const uint16_t *a, int64_t a_step, const uint16_t *b, int64_t b_step, int64_t rows,
@@ -241,7 +261,8 @@ void tt_tiles_multiply(const uint16_t *left, int64_t left_step, const uint16_t *
         const uint16_t *a = left;
         for (int64_t i = 0; i < rows; i += 2 * LINES, a += 2 * left_step, sums += 4 * SUMS) {
             int64_t some = rows - i < 2 * LINES ? rows - i : 2 * LINES;
-            (amx ? by_amx : by_vectors)(a, left_step, right, right_step, some, tiles, sums, add, cols - j > LINES);
+            (amx ? by_amx : packed_by_vectors)(a, left_step, right, right_step, some, tiles, sums, add,
+                                               cols - j > LINES);
         }
     }
 }
@@ -281,6 +302,12 @@ bool tt_tiles_split(const uint16_t *from, int64_t n, uint16_t *high, uint16_t *l
 void tt_tiles_multiply(const uint16_t *left, int64_t left_step, const uint16_t *right, int64_t right_step, int64_t rows,
                        int64_t cols, int64_t tiles, float *sums, bool add) {
     (void)left, (void)left_step, (void)right, (void)right_step, (void)rows, (void)cols, (void)tiles, (void)sums,
+        (void)add;
+}
+
+void tt_tiles_multiply_lines(const uint16_t *const *lines, int64_t stride, const uint16_t *right, int64_t right_step,
+                             int64_t rows, int64_t cols, int64_t tiles, float *sums, bool add) {
+    (void)lines, (void)stride, (void)right, (void)right_step, (void)rows, (void)cols, (void)tiles, (void)sums,
         (void)add;
 }
 

@@ -26,6 +26,10 @@ bool tt_tiles_split(const uint16_t *from, int64_t n, uint16_t *high, uint16_t *l
  * rows and columns are multiples of 32. To be called between begin and end, by the same thread. */
 void tt_tiles_multiply(const uint16_t *left, int64_t left_step, const uint16_t *right, int64_t right_step, int64_t rows,
                        int64_t cols, int64_t tiles, float *sums, bool add);
+/* The same by vectors, of a left operand as it lies: `lines` has of each tile, one after the other, `stride` pointers to
+ * its rows' whole lines, as many as a multiple of 8. */
+void tt_tiles_multiply_lines(const uint16_t *const *lines, int64_t stride, const uint16_t *right, int64_t right_step,
+                             int64_t rows, int64_t cols, int64_t tiles, float *sums, bool add);
 void tt_tiles_begin(void);
 void tt_tiles_end(void);
 /* Row i of such sums; there is room for a multiple of 32. */
