@@ -8,6 +8,7 @@
  * bits do not depend on the number of threads. */
 #include "backend/attention.h"
 #include "backend/plain.h"
+#include "core/sizes.h"
 #include "cpu/attention.h"
 #include "cpu/cpu.h"
 #include "cpu/openblas.h"
@@ -67,8 +68,6 @@ static bool take(heads *m, tt_array *a, int dtype) {
 static char *at(const job *j, const heads *m, int64_t n, int64_t head, int64_t row) {
     return m->data + n * m->batch + head * m->head + row * m->ld * j->size;
 }
-
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* c = alpha a b + beta c */
 static void gemm(const job *j, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, double alpha, const void *a,

@@ -20,10 +20,6 @@
 #define WIDTH (TT_TILES_SIZE / 16)
 #define SQUARE 16    /* channels whose sums are added at a time */
 
-static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
-
 /* Vectors are about twice as fast as in float32, where Winograd's way does with 4 of 9 multiplications, and lose it to
  * zeros that fill up lines. */
 bool tt_bf16_conv_fits(const tt_conv_work *w, bool winograd) {
@@ -74,7 +70,7 @@ static void point(room *r, const tt_correlation *c, const uint16_t *from, int64_
  * are multiplied by vectors as they lie; others are packed, a tap's together. */
 static void multiply(room *r, const tt_correlation *c, const uint16_t *from, const uint16_t *weight, int64_t first,
                      int64_t count, int64_t n, int64_t m) {
-    int64_t tiles = up(c->in, WIDTH), step = count * TT_TILES_SIZE, weight_step = c->taps * tiles * TT_TILES_SIZE;
+    int64_t tiles = pieces(c->in, WIDTH), step = count * TT_TILES_SIZE, weight_step = c->taps * tiles * TT_TILES_SIZE;
     bool as_they_lie = tt_tiles() == TT_TILES_BY_VECTORS && c->in % WIDTH == 0;
     for (int64_t k = 0, some; k < count; k += some) {
         int64_t tile = (first + k) % tiles, channel = tile * WIDTH;
@@ -105,7 +101,7 @@ static int64_t weight_tap(const tt_correlation *c, int64_t t) {
 /* Blocks of 16 channels of the target: groups x blocks. */
 static void pack_weight(void *context, int64_t begin, int64_t end) {
     const tt_correlation *c = context;
-    int64_t blocks = up(c->out, 16), tiles = up(c->in, WIDTH);
+    int64_t blocks = pieces(c->out, 16), tiles = pieces(c->in, WIDTH);
     bool along = c->weight_in == 1;
     const uint16_t *lines[WIDTH];
     for (int64_t item = begin; item < end; item++) {
@@ -138,9 +134,10 @@ static void store(const room *r, const tt_correlation *c, int64_t n, int64_t cha
 static void correlate(void *context, int64_t begin, int64_t end) {
     tt_correlation *c = context;
     room r;
-    int64_t all = c->batch * c->places, tiles = up(c->in, WIDTH), rows = c->taps * tiles;
+    int64_t all = c->batch * c->places, tiles = pieces(c->in, WIDTH), rows = c->taps * tiles;
     const int64_t most_tiles = TT_TILES_DEPTH / WIDTH;
-    if (!make_room(&r, c, up(c->block, 16) * 16 * TT_TILES_DEPTH, 0, up(c->block, 32) * up(c->out_block, 32) * 1024)) {
+    if (!make_room(&r, c, pieces(c->block, 16) * 16 * TT_TILES_DEPTH, 0,
+                   pieces(c->block, 32) * pieces(c->out_block, 32) * 1024)) {
         __atomic_store_n(&c->failed, true, __ATOMIC_RELAXED);
         return;
     }
@@ -151,7 +148,7 @@ static void correlate(void *context, int64_t begin, int64_t end) {
         int64_t m = least(c->out_block, c->out - first_out);
         const uint16_t *from = (const uint16_t *)c->source + g * c->in;
         const uint16_t *weight =
-            (const uint16_t *)c->packed + (g * up(c->out, 16) + first_out / 16) * rows * TT_TILES_SIZE;
+            (const uint16_t *)c->packed + (g * pieces(c->out, 16) + first_out / 16) * rows * TT_TILES_SIZE;
         tt_conv_locate(c, first, n, r.places);
         for (int64_t row = 0; row < rows; row += most_tiles)
             multiply(&r, c, from, weight, row, least(most_tiles, rows - row), n, m);
@@ -162,8 +159,8 @@ static void correlate(void *context, int64_t begin, int64_t end) {
 }
 
 bool tt_bf16_correlate(tt_correlation *c) {
-    int64_t all = c->batch * c->places, blocks = up(c->out, 16), packed;
-    if (__builtin_mul_overflow(c->groups * blocks * up(c->in, WIDTH) * TT_TILES_SIZE * 2, c->taps, &packed))
+    int64_t all = c->batch * c->places, blocks = pieces(c->out, 16), packed;
+    if (__builtin_mul_overflow(c->groups * blocks * pieces(c->in, WIDTH) * TT_TILES_SIZE * 2, c->taps, &packed))
         return tt_fail(TT_OUT_OF_MEMORY, "out of memory for the weight of a convolution"), false;
     char *memory = tt_scratch(packed + 64);
     if (!memory) return false;
@@ -171,12 +168,13 @@ bool tt_bf16_correlate(tt_correlation *c) {
     tt_parallel(c->groups * blocks, most(1, GRAIN / (c->rows * 64 + 1)), pack_weight, c);
     c->block = PLACES;
     c->out_block = least(CHANNELS, blocks * 16);
-    while (c->groups * up(all, c->block) * up(c->out, c->out_block) < TASKS && (c->block > 64 || c->out_block > 64)) {
-        if (c->block < c->out_block) c->out_block = up(c->out_block, 64) * 32;
+    while (c->groups * pieces(all, c->block) * pieces(c->out, c->out_block) < TASKS &&
+           (c->block > 64 || c->out_block > 64)) {
+        if (c->block < c->out_block) c->out_block = pieces(c->out_block, 64) * 32;
         else c->block /= 2;
     }
-    c->blocks = up(all, c->block);
-    c->out_blocks = up(c->out, c->out_block);
+    c->blocks = pieces(all, c->block);
+    c->out_blocks = pieces(c->out, c->out_block);
     int64_t work = least(c->block, all) * least(c->out_block, c->out) * c->rows + 1;
     tt_parallel(c->groups * c->out_blocks * c->blocks, most(1, GRAIN / work), correlate, c);
     tt_scratch_free(memory);
@@ -189,8 +187,8 @@ static void weigh(void *context, int64_t begin, int64_t end) {
     tt_correlation *c = context;
     room r;
     int64_t all = c->batch * c->places, depth = PLACES / WIDTH * TT_TILES_SIZE,
-            of_tap = up(c->in_block, 32) * up(c->out_block, 32) * 1024;
-    if (!make_room(&r, c, up(c->in_block, 16) * depth, up(c->out_block, 16) * depth, c->taps * of_tap)) {
+            of_tap = pieces(c->in_block, 32) * pieces(c->out_block, 32) * 1024;
+    if (!make_room(&r, c, pieces(c->in_block, 16) * depth, pieces(c->out_block, 16) * depth, c->taps * of_tap)) {
         __atomic_store_n(&c->failed, true, __ATOMIC_RELAXED);
         return;
     }
@@ -204,7 +202,7 @@ static void weigh(void *context, int64_t begin, int64_t end) {
         const uint16_t *from = (const uint16_t *)c->source + g * c->in;
         const uint16_t *target = (const uint16_t *)c->target + g * c->out;
         for (int64_t at = first, stop = least(all, first + c->block); at < stop; at += PLACES) {
-            int64_t n = least(PLACES, stop - at), tiles = up(n, WIDTH), step = tiles * TT_TILES_SIZE;
+            int64_t n = least(PLACES, stop - at), tiles = pieces(n, WIDTH), step = tiles * TT_TILES_SIZE;
             tt_conv_locate(c, at, n, r.places);
             for (int64_t k = 0; k < n; k++) r.lines[k] = target + r.places[k].target;
             tt_tiles_pack_right(r.lines, first_out, false, m, n, r.right, step);
@@ -229,7 +227,7 @@ static void weigh(void *context, int64_t begin, int64_t end) {
  * other, in the weight perhaps in the other. Items: groups x taps x squares of a column. */
 static void add_parts(void *context, int64_t begin, int64_t end) {
     const tt_correlation *c = context;
-    int64_t part = c->groups * c->rows * c->out, across = up(c->in, SQUARE);
+    int64_t part = c->groups * c->rows * c->out, across = pieces(c->in, SQUARE);
     float sums[SQUARE][SQUARE];
     for (int64_t item = begin; item < end; item++) {
         int64_t first_in = item % across * SQUARE, tap = item / across, ins = least(SQUARE, c->in - first_in);
@@ -252,17 +250,17 @@ bool tt_bf16_weigh(tt_correlation *c) {
     int64_t all = c->batch * c->places;
     c->out_block = least(WEIGHED, c->out);
     c->in_block = least(least(WEIGHED, c->in), most(32, SUMS / (c->taps * c->out_block) / 32 * 32));
-    c->in_blocks = up(c->in, c->in_block);
-    c->out_blocks = up(c->out, c->out_block);
-    int64_t tasks = c->groups * c->in_blocks * c->out_blocks, units = up(all, PLACES), bytes;
-    c->block = up(units, most(1, least(up(TASKS, tasks), units / 4))) * PLACES;
-    c->parts = up(all, c->block);
+    c->in_blocks = pieces(c->in, c->in_block);
+    c->out_blocks = pieces(c->out, c->out_block);
+    int64_t tasks = c->groups * c->in_blocks * c->out_blocks, units = pieces(all, PLACES), bytes;
+    c->block = pieces(units, most(1, least(pieces(TASKS, tasks), units / 4))) * PLACES;
+    c->parts = pieces(all, c->block);
     if (__builtin_mul_overflow(c->parts * c->groups * c->out * 4, c->rows, &bytes))
         return tt_fail(TT_OUT_OF_MEMORY, "out of memory for the gradient of a convolution's weight"), false;
     if (!(c->packed = tt_scratch(bytes))) return false;
     int64_t work = least(c->block, all) * c->in_block * c->out_block * c->taps + 1;
     tt_parallel(c->parts * tasks, most(1, GRAIN / work), weigh, c);
-    int64_t squares = c->groups * c->taps * up(c->in, SQUARE);
+    int64_t squares = c->groups * c->taps * pieces(c->in, SQUARE);
     if (!c->failed) tt_parallel(squares, most(1, GRAIN / (c->parts * c->out * SQUARE + 1)), add_parts, c);
     tt_scratch_free(c->packed);
     if (c->failed) tt_fail(TT_OUT_OF_MEMORY, "out of memory for a panel of a convolution");

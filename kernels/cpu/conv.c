@@ -14,10 +14,6 @@ TT_ISA_TABLES(tt_conv_table, tt_conv_tables)
 #define WINOGRAD_LINE (1 << 18) /* tiles of a line times channels, which a task has in memory 16 times */
 #define GRAIN (1 << 16)     /* multiplications that are worth a thread */
 
-static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
-
 void tt_conv_locate(const tt_correlation *c, int64_t first, int64_t n, tt_conv_place *places) {
     int64_t index = first % c->places, image = first / c->places, q[TT_CONV_DIMS];
     for (int d = TT_CONV_DIMS - 1; d >= 0; d--) {
@@ -173,15 +169,16 @@ static void divide_planes(tt_correlation *c, int size) {
 static bool run_depthwise(tt_correlation *c, const tt_conv_loops *loops, int size) {
     int64_t lanes = loops->tile_columns / 3, all = c->batch * c->places;
     if (c->last) {
-        c->packed = tt_scratch(c->taps * up(c->groups, lanes) * lanes * size + 1);
+        c->packed = tt_scratch(c->taps * pieces(c->groups, lanes) * lanes * size + 1);
         if (!c->packed) return false;
         tt_parallel(c->groups, most(1, GRAIN / (c->taps + 1)), loops->pack_depthwise, c);
         c->block = most(1, GRAIN / (c->groups * (c->taps + 4)));
-        tt_parallel(up(all, c->block), 1, loops->depthwise[1], c);
+        tt_parallel(pieces(all, c->block), 1, loops->depthwise[1], c);
         tt_scratch_free(c->packed);
     } else {
         divide_planes(c, size);
-        int64_t parts = c->axis[0].places * up(c->axis[1].places, c->out_block) * up(c->axis[2].places, c->in_block);
+        int64_t parts =
+            c->axis[0].places * pieces(c->axis[1].places, c->out_block) * pieces(c->axis[2].places, c->in_block);
         int64_t work = c->out_block * c->in_block * (c->taps + 4);
         tt_parallel(c->batch * c->groups * parts, most(1, GRAIN / work), loops->depthwise[0], c);
     }
@@ -191,8 +188,8 @@ static bool run_depthwise(tt_correlation *c, const tt_conv_loops *loops, int siz
 
 /* The width of blocks of columns that divide so many: tiles of nearly one width, of up to three vectors. */
 static int64_t even_columns(int64_t columns, const tt_conv_loops *loops) {
-    int64_t lanes = loops->tile_columns / 3, vectors = up(columns, lanes);
-    return up(vectors, up(vectors, 3)) * lanes;
+    int64_t lanes = loops->tile_columns / 3, vectors = pieces(columns, lanes);
+    return pieces(vectors, pieces(vectors, 3)) * lanes;
 }
 
 /* Is it of that kind, and worth the transforms? */
@@ -200,22 +197,22 @@ static bool suits_winograd(const tt_conv_work *w, int dtype) {
     const int64_t *places = w->computed == w->input ? w->size : w->places;
     bool fits = dtype == TT_F32 && w->groups == 1 && !w->channels_last && places[0] == 1 && w->taps[0] == 1;
     for (int d = 1; d < TT_CONV_DIMS; d++) fits &= w->taps[d] == 3 && w->stride[d] == 1 && w->dilation[d] == 1;
-    fits &= up(places[2], 2) * (w->in + w->out) <= WINOGRAD_LINE;
+    fits &= pieces(places[2], 2) * (w->in + w->out) <= WINOGRAD_LINE;
     return fits && w->in * w->out >= WINOGRAD_CHANNELS * (w->in + w->out) &&
            w->batch * places[1] * places[2] >= WINOGRAD_PLACES;
 }
 
 static bool run_winograd(tt_correlation *c, const tt_conv_loops *loops, int size) {
     const tt_conv_table *table = tt_conv_tables[tt_isa_index];
-    int64_t rows = loops->tile_rows, blocks = up(c->out, rows), columns = loops->tile_columns;
-    int64_t across = up(c->axis[2].places, 2), lines = c->batch * up(c->axis[1].places, 2);
+    int64_t rows = loops->tile_rows, blocks = pieces(c->out, rows), columns = loops->tile_columns;
+    int64_t across = pieces(c->axis[2].places, 2), lines = c->batch * pieces(c->axis[1].places, 2);
     if (!(c->packed = tt_scratch(16 * (blocks * rows * c->in + columns) * size))) return false;
     tt_parallel(blocks, most(1, GRAIN / (c->in * 256)), table->winograd_weight, c);
     int64_t most_rows = STRIP_BYTES / (columns * size);
-    c->slice = up(c->in, up(c->in, most_rows));
-    int64_t tiles = most(columns, least(4 * columns, up(lines * across, tt_get_num_threads())));
+    c->slice = pieces(c->in, pieces(c->in, most_rows));
+    int64_t tiles = most(columns, least(4 * columns, pieces(lines * across, tt_get_num_threads())));
     c->block = most(1, least(lines, tiles / across));
-    tt_parallel(up(lines, c->block), 1, table->winograd, c);
+    tt_parallel(pieces(lines, c->block), 1, table->winograd, c);
     tt_scratch_free(c->packed);
     if (c->failed) tt_fail(TT_OUT_OF_MEMORY, "out of memory for tiles of a convolution");
     return !c->failed;
@@ -232,9 +229,9 @@ static bool run(tt_correlation *c, const tt_conv_loops *loops, int size) {
         if (!c->spoiled) return true;
     }
     int64_t columns = loops->tile_columns, by = c->packed_by = c->last ? even_columns(c->out, loops) : loops->tile_rows;
-    int64_t packed_blocks = up(c->out, by);
+    int64_t packed_blocks = pieces(c->out, by);
     int64_t most_rows = STRIP_BYTES / (columns * size);
-    c->slice = c->rows ? up(c->rows, up(c->rows, most_rows)) : 1;
+    c->slice = c->rows ? pieces(c->rows, pieces(c->rows, most_rows)) : 1;
     int64_t packed = 0;
     if (__builtin_mul_overflow(c->groups * packed_blocks * by * size, c->rows, &packed))
         return tt_fail(TT_OUT_OF_MEMORY, "out of memory for the weight of a convolution"), false;
@@ -243,12 +240,12 @@ static bool run(tt_correlation *c, const tt_conv_loops *loops, int size) {
     /* a weight beyond the second-level cache is read for several strips at a time */
     if (c->last) c->block = most(loops->tile_rows, least(128, PANEL_BYTES / (c->slice * size)) / 8 * 8);
     else c->block = columns * (c->rows * c->out * size > 2 * PANEL_BYTES ? 4 : 1);
-    c->blocks = up(all, c->block);
+    c->blocks = pieces(all, c->block);
     int64_t unit = c->last ? by : 4 * loops->tile_rows;
-    c->out_block = up(c->out, unit) * unit;
-    while (c->groups * c->blocks * up(c->out, c->out_block) < TASKS && c->out_block > 2 * unit)
-        c->out_block = up(up(c->out_block, 2), unit) * unit;
-    c->out_blocks = up(c->out, c->out_block);
+    c->out_block = pieces(c->out, unit) * unit;
+    while (c->groups * c->blocks * pieces(c->out, c->out_block) < TASKS && c->out_block > 2 * unit)
+        c->out_block = pieces(pieces(c->out_block, 2), unit) * unit;
+    c->out_blocks = pieces(c->out, c->out_block);
     int64_t work = least(c->block, all) * least(c->out_block, c->out) * c->rows + 1;
     tt_parallel(c->groups * c->out_blocks * c->blocks, most(1, GRAIN / work), loops->correlate[c->last], c);
     tt_scratch_free(c->packed);
@@ -271,16 +268,16 @@ static bool run_phases(const tt_conv_work *w, tt_correlation *c, const tt_conv_l
 
 static bool run_winograd_weight(tt_correlation *c, const tt_conv_loops *loops, int size) {
     const tt_conv_table *table = tt_conv_tables[tt_isa_index];
-    int64_t columns = loops->tile_columns, across = up(c->axis[2].places, 2);
-    int64_t lines = c->batch * up(c->axis[1].places, 2);
+    int64_t columns = loops->tile_columns, across = pieces(c->axis[2].places, 2);
+    int64_t lines = c->batch * pieces(c->axis[1].places, 2);
     c->packed_by = even_columns(c->out, loops);
     c->in_block = c->in > 128 ? 128 : 64;
-    c->in_blocks = up(c->in, c->in_block);
+    c->in_blocks = pieces(c->in, c->in_block);
     c->slice = most(1, least(lines, (c->in_block + c->out > 192 ? 4 : 2) * columns / across));
-    c->parts = most(1, least(up(TASKS / 4, c->in_blocks), lines / (4 * c->slice)));
-    c->block = up(up(lines, c->parts), c->slice) * c->slice;
-    c->parts = up(lines, c->block);
-    int64_t elements = c->in * up(c->out, c->packed_by) * c->packed_by + columns;
+    c->parts = most(1, least(pieces(TASKS / 4, c->in_blocks), lines / (4 * c->slice)));
+    c->block = pieces(pieces(lines, c->parts), c->slice) * c->slice;
+    c->parts = pieces(lines, c->block);
+    int64_t elements = c->in * pieces(c->out, c->packed_by) * c->packed_by + columns;
     if (!(c->packed = tt_scratch(16 * c->parts * elements * size))) return false;
     tt_parallel(c->parts * c->in_blocks, 1, table->winograd_weigh, c);
     if (!c->failed) tt_parallel(c->in, most(1, GRAIN / (c->out * 64)), table->winograd_add_parts, c);
@@ -300,33 +297,33 @@ static bool run_weight(tt_correlation *c, const tt_conv_loops *loops, int size) 
         if (!c->spoiled) return true;
     }
     c->slice = STRIP_BYTES / (columns * size);
-    c->slice = most(1, least(c->slice, up(all, 16) * 16));
-    c->out_block = least(4, up(c->out, columns)) * columns;
-    c->out_blocks = up(c->out, c->out_block);
+    c->slice = most(1, least(c->slice, pieces(all, 16) * 16));
+    c->out_block = least(4, pieces(c->out, columns)) * columns;
+    c->out_blocks = pieces(c->out, c->out_block);
     c->packed_by = even_columns(least(c->out, c->out_block), loops);
     c->in_block = most(1, least(c->in, 288 / c->taps));
-    c->in_block = up(c->in, up(c->in, c->in_block));
-    c->in_blocks = up(c->in, c->in_block);
+    c->in_block = pieces(c->in, pieces(c->in, c->in_block));
+    c->in_blocks = pieces(c->in, c->in_block);
     if (c->in_block * c->taps > 4096) c->slice = least(c->slice, 16); /* the panel of a filter of very many taps */
     if (!depthwise) tasks = c->groups * c->out_blocks * c->in_blocks, unit = c->slice;
-    else if (c->last) tasks = up(c->groups, columns / 3 * 4), unit = 64;
+    else if (c->last) tasks = pieces(c->groups, columns / 3 * 4), unit = 64;
     else tasks = c->groups, unit = most(1, c->places), divide_planes(c, size);
-    int64_t units = up(all, unit);
-    c->parts = most(1, least(up(TASKS / 2, tasks), depthwise && !c->last ? units : units / 4));
-    c->block = most(1, up(units, c->parts)) * unit;
-    c->parts = most(1, up(all, c->block));
+    int64_t units = pieces(all, unit);
+    c->parts = most(1, least(pieces(TASKS / 2, tasks), depthwise && !c->last ? units : units / 4));
+    c->block = most(1, pieces(units, c->parts)) * unit;
+    c->parts = most(1, pieces(all, c->block));
     int64_t enough = 4 * tt_get_num_threads(); /* tasks; the fewer, the fewer times the target is packed */
-    while (!depthwise && c->in_blocks > 1 && c->parts * (tasks / c->in_blocks) * up(c->in_blocks, 2) >= enough &&
+    while (!depthwise && c->in_blocks > 1 && c->parts * (tasks / c->in_blocks) * pieces(c->in_blocks, 2) >= enough &&
            c->in_block * c->taps <= 288) {
         tasks /= c->in_blocks;
         c->in_block *= 2;
-        c->in_blocks = up(c->in, c->in_block);
+        c->in_blocks = pieces(c->in, c->in_block);
         tasks *= c->in_blocks;
     }
     if (depthwise && c->last) { /* whole lines of channels, where tasks are enough: memory is read as it lies */
         c->in_block = columns / 3 * 32;
-        while (c->in_block > columns / 3 * 4 && c->parts * up(c->groups, c->in_block) < enough) c->in_block /= 2;
-        tasks = up(c->groups, c->in_block);
+        while (c->in_block > columns / 3 * 4 && c->parts * pieces(c->groups, c->in_block) < enough) c->in_block /= 2;
+        tasks = pieces(c->groups, c->in_block);
     }
     int64_t elements = c->groups * c->out * c->rows, block = least(c->block, all);
     c->packed = NULL;

@@ -14,6 +14,7 @@
  * shapes alone, so bits do not depend on the number of threads. */
 #pragma once
 #include "backend/conv.h"
+#include "core/sizes.h"
 #include "core/threads.h"
 
 /* One dimension of a correlation. For place q and tap t it is element q step + first + t spacing of the source that

@@ -5,6 +5,7 @@
  * The tiles depend on the shape alone, so the bits do not depend on the number of threads, and OpenBLAS's threads do
  * not compete with ours. A transposed operand is passed as it lies. */
 #include "core/jobs.h"
+#include "core/sizes.h"
 #include "cpu/cpu.h"
 #include "cpu/half_product.h"
 #include "cpu/openblas.h"
@@ -119,8 +120,6 @@ static void run_tiles(void *context, int64_t begin, int64_t end) {
 static int64_t work_of(const tt_product *p, int64_t rows, int64_t cols) {
     return rows * cols * p->k / tt_half_speed(p, rows, cols);
 }
-
-static int64_t pieces(int64_t n, int64_t tile) { return (n + tile - 1) / tile; }
 
 /* Tiles as large as TILE allows, but enough of them to share out. A product with a vector is bound by memory. */
 static void choose_tiles(job *p) {

@@ -34,8 +34,6 @@ typedef struct {
     bool failed;
 } job;
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
 /* The first `m` of `rows` times the weights of task `at` of a row */
 static void product(const job *j, int64_t m, const void *const *rows, int64_t at, char *out) {
     int64_t columns = j->products->tile_columns, wide = j->strips * columns;

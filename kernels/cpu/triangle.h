@@ -12,11 +12,11 @@
 #define TT_TRIANGLE_COLUMNS 16 /* a multiple of so many right-hand sides, each row on a line of the cache, is fastest */
 
 typedef struct {
-    int n;             /* at most TT_TRIANGLE_ROWS */
-    bool upper, unit;  /* its diagonal is taken to be ones */
-    int64_t row, col;  /* element (i, k) lies at i * row + k * col */
-    int64_t step;      /* from one row of the right-hand sides to the next */
-    int64_t count;     /* of right-hand sides */
+    int n; /* at most TT_TRIANGLE_ROWS */
+    bool upper, unit; /* its diagonal is taken to be ones */
+    int64_t row, col; /* element (i, k) lies at i * row + k * col */
+    int64_t step; /* from one row of the right-hand sides to the next */
+    int64_t count; /* of right-hand sides */
 } tt_triangle;
 
 typedef struct {

@@ -10,9 +10,6 @@
 #define VECTORS 3 /* of columns in a tile: with TILE_ROWS rows as many sums as registers hold */
 #define INLINE static inline __attribute__((always_inline))
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
-
 /* What is added to a tile's sums: nothing, a number for each row, or a matrix (of one row, if its step is 0). */
 enum { NOTHING, OF_ROWS, MATRIX };
 

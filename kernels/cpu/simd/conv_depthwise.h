@@ -41,16 +41,16 @@ static bool OF(make_plane)(OF(plane) * p, tt_correlation *c) {
     if (last->taps) end += (last->taps - 1) * last->spacing;
     p->step = last->step;
     p->lines = c->out_block;
-    p->chunks = up(c->in_block, LANES);
+    p->chunks = pieces(c->in_block, LANES);
     p->least = OF(below)(least(first, end), p->step);
-    p->width = up(OF(below)(first > end ? first : end, p->step) - p->least + p->chunks * LANES, LANES) * LANES;
+    p->width = pieces(OF(below)(first > end ? first : end, p->step) - p->least + p->chunks * LANES, LANES) * LANES;
     p->part = -1;
     p->around = x[1].taps;
     if (p->lines > 1)
         p->around =
             (p->lines - 1) * x[1].step + (x[1].taps - 1) * (x[1].spacing < 0 ? -x[1].spacing : x[1].spacing) + 1;
-    int64_t buffer = up((x[0].taps * p->around * p->step + p->step) * p->width * (int64_t)sizeof(T), 64) * 64;
-    int64_t taps = up(c->taps * (int64_t)sizeof(T), 64) * 64;
+    int64_t buffer = pieces((x[0].taps * p->around * p->step + p->step) * p->width * (int64_t)sizeof(T), 64) * 64;
+    int64_t taps = pieces(c->taps * (int64_t)sizeof(T), 64) * 64;
     int64_t pointers = p->lines * across * (int64_t)sizeof(T *), at = (last->taps + c->taps) * (int64_t)sizeof(int64_t);
     int64_t masks = p->step * p->width / LANES * (int64_t)sizeof(uint32_t);
     char *room = p->memory = tt_scratch(buffer + 2 * taps + at + pointers + masks);
@@ -106,7 +106,7 @@ typedef struct {
 
 static OF(part) OF(part_of)(const tt_correlation *c, int64_t item) {
     const tt_conv_axis *x = c->axis;
-    int64_t columns = up(x[2].places, c->in_block), rows = up(x[1].places, c->out_block);
+    int64_t columns = pieces(x[2].places, c->in_block), rows = pieces(x[1].places, c->out_block);
     int64_t parts = columns * rows * x[0].places, plane = item / parts;
     OF(part) p = {.number = item % parts, .g = plane % c->groups, .n = plane / c->groups};
     p.q = p.number % columns * c->in_block;
@@ -177,7 +177,7 @@ static void OF(depthwise)(void *context, int64_t begin, int64_t end) {
         for (int64_t t = 0; t < c->taps; t++) p.weights[t] = weight[p.of_weight[t]];
         OF(fill_plane)(&p, c, &at);
         vec bias = c->bias ? (vec)SPLAT(((const T *)c->bias)[at.g]) : (vec){0};
-        int64_t chunks = up(at.places, LANES), units = at.lines * chunks, next_line = 0, next_offset = 0;
+        int64_t chunks = pieces(at.places, LANES), units = at.lines * chunks, next_line = 0, next_offset = 0;
         for (int64_t unit = 0; unit < units; unit += UNITS) {
             const T **line[UNITS];
             int64_t number[UNITS], offset[UNITS];
@@ -226,7 +226,7 @@ static void OF(weigh_depthwise)(void *context, int64_t begin, int64_t end) {
     tt_correlation *c = context;
     const tt_conv_axis *x = c->axis;
     int64_t across = x[0].taps * x[1].taps, taps = x[2].taps;
-    int64_t tasks = up(x[2].places, c->in_block) * up(x[1].places, c->out_block) * x[0].places;
+    int64_t tasks = pieces(x[2].places, c->in_block) * pieces(x[1].places, c->out_block) * x[0].places;
     OF(plane) p;
     if (!OF(make_plane)(&p, c)) return;
     for (int64_t item = begin; item < end; item++) {
@@ -238,7 +238,7 @@ static void OF(weigh_depthwise)(void *context, int64_t begin, int64_t end) {
                 const T *target =
                     (const T *)c->target + n * c->target_batch + g * c->target_channel + at.q0 * x[0].target + at.q;
                 OF(fill_plane)(&p, c, &at);
-                int64_t chunks = up(at.places, LANES), rest = at.places - (chunks - 1) * LANES;
+                int64_t chunks = pieces(at.places, LANES), rest = at.places - (chunks - 1) * LANES;
                 uint32_t end_mask = rest == LANES ? ALL_LANES : (1u << rest) - 1;
                 for (int64_t t = 0; t < across; t++)
                     for (int64_t l = 0; l < taps; l += 3) {
@@ -305,7 +305,7 @@ INLINE int64_t OF(look_around)(OF(around) * a, const tt_correlation *c, const tt
 /* Channels lie next to each other. Tasks: blocks of places. The packed weight is [tap][group], its end filled up. */
 static void OF(depthwise_last)(void *context, int64_t begin, int64_t end) {
     tt_correlation *c = context;
-    int64_t stop = least(c->batch * c->places, end * c->block), wide = up(c->groups, LANES) * LANES;
+    int64_t stop = least(c->batch * c->places, end * c->block), wide = pieces(c->groups, LANES) * LANES;
     OF(around) a;
     if (!OF(make_around)(&a, c)) {
         __atomic_store_n(&c->failed, true, __ATOMIC_RELAXED);
@@ -344,7 +344,7 @@ static void OF(depthwise_last)(void *context, int64_t begin, int64_t end) {
 /* Tasks: groups. */
 static void OF(pack_depthwise)(void *context, int64_t begin, int64_t end) {
     const tt_correlation *c = context;
-    int64_t index[DIMS], wide = up(c->groups, LANES) * LANES;
+    int64_t index[DIMS], wide = pieces(c->groups, LANES) * LANES;
     for (int64_t t = 0; t < c->taps; t++) {
         tt_conv_tap(c, t, index);
         const T *w = (const T *)c->weight;
@@ -357,7 +357,7 @@ static void OF(pack_depthwise)(void *context, int64_t begin, int64_t end) {
 /* The gradient of weight. Tasks: parts of the places x blocks of channels. */
 static void OF(weigh_depthwise_last)(void *context, int64_t begin, int64_t end) {
     tt_correlation *c = context;
-    int64_t all = c->batch * c->places, wide = c->in_block, blocks = up(c->groups, wide);
+    int64_t all = c->batch * c->places, wide = c->in_block, blocks = pieces(c->groups, wide);
     char *room = tt_scratch(c->taps * wide * (int64_t)sizeof(T) + 64);
     T *sums = (T *)(room + (64 - (uintptr_t)room % 64) % 64); /* vectors lie in one cache line each */
     OF(around) a;

@@ -15,7 +15,7 @@ static bool OF(make_room)(OF(room) * r, const tt_correlation *c, int64_t panel, 
                           int64_t places, int64_t pointers) {
     int64_t masks = 0;
     for (int d = 0; d < DIMS; d++) masks += c->axis[d].taps;
-    int64_t vectors = up(places, LANES),
+    int64_t vectors = pieces(places, LANES),
             sizes[8] = {panel * (int64_t)sizeof(T),      packed * (int64_t)sizeof(T),
                         sums * (int64_t)sizeof(T),       places * (int64_t)sizeof(tt_conv_place),
                         vectors * (int64_t)sizeof(runs), vectors * masks * (int64_t)sizeof(uint32_t),
@@ -70,7 +70,7 @@ static void OF(correlate)(void *context, int64_t begin, int64_t end) {
         const T *from = (const T *)c->source + g * c->in * c->source_channel;
         const T *bias = c->bias ? (const T *)c->bias + channel : NULL;
         const T *weight =
-            (const T *)c->packed + (g * up(c->out, TILE_ROWS) + first_out / TILE_ROWS) * c->rows * TILE_ROWS;
+            (const T *)c->packed + (g * pieces(c->out, TILE_ROWS) + first_out / TILE_ROWS) * c->rows * TILE_ROWS;
         T *target = (T *)c->target + channel * c->target_channel;
         tt_conv_locate(c, first, n, r.places);
         OF(find_runs)(c, r.places, n, r.of, r.within);
@@ -79,7 +79,7 @@ static void OF(correlate)(void *context, int64_t begin, int64_t end) {
             int64_t k = least(c->slice, c->rows - row);
             bool is_first = row == 0, is_last = row + k == c->rows;
             for (int64_t s = 0; s * COLUMNS < n; s++) {
-                int64_t vectors = least(VECTORS, up(n - s * COLUMNS, LANES));
+                int64_t vectors = least(VECTORS, pieces(n - s * COLUMNS, LANES));
                 OF(unfold)
                 (c, from, c->in, row, row + k, r.of + s * VECTORS, r.within + s * VECTORS * masks, vectors,
                  r.panel + s * strip_size, COLUMNS);
@@ -104,7 +104,7 @@ static void OF(correlate)(void *context, int64_t begin, int64_t end) {
                          .out = direct ? target + o * c->target_channel + p->target : sums,
                          .out_step = direct ? c->target_channel : wide};
                     int64_t rows = least(TILE_ROWS, m - o);
-                    OF(product)(rows, (int)up(count, LANES), false, x);
+                    OF(product)(rows, (int)pieces(count, LANES), false, x);
                     if (!is_last || direct) continue;
                     if (dense_lines) OF(store_lines)(p, count, sums, wide, rows, target + o * c->target_channel, c);
                     else
@@ -122,7 +122,7 @@ static void OF(correlate)(void *context, int64_t begin, int64_t end) {
 static void OF(correlate_last)(void *context, int64_t begin, int64_t end) {
     tt_correlation *c = context;
     OF(room) r;
-    int64_t all = c->batch * c->places, by = c->packed_by, wide = up(c->out_block, by) * by;
+    int64_t all = c->batch * c->places, by = c->packed_by, wide = pieces(c->out_block, by) * by;
     if (!OF(make_room)(&r, c, c->in, wide, c->block * wide, c->block, c->taps * c->block)) {
         __atomic_store_n(&c->failed, true, __ATOMIC_RELAXED);
         return;
@@ -135,7 +135,7 @@ static void OF(correlate_last)(void *context, int64_t begin, int64_t end) {
         int64_t first = item % c->blocks * c->block, n = least(c->block, all - first);
         int64_t m = least(c->out_block, c->out - first_out), channel = g * c->out + first_out;
         const T *from = (const T *)c->source + g * c->in;
-        const T *weight = (const T *)c->packed + (g * up(c->out, by) + first_out / by) * c->rows * by;
+        const T *weight = (const T *)c->packed + (g * pieces(c->out, by) + first_out / by) * c->rows * by;
         T *target = (T *)c->target + channel;
         if (c->bias) {
             memset(r.packed, 0, (size_t)wide * sizeof(T));
@@ -163,7 +163,7 @@ static void OF(correlate_last)(void *context, int64_t begin, int64_t end) {
                      .add_step = is_first ? 0 : wide,
                      .out = direct ? target + r.places[0].target + o : r.sums + o,
                      .out_step = direct ? step : wide};
-                OF(product)(n, (int)up(least(by, m - o), LANES), true, x);
+                OF(product)(n, (int)pieces(least(by, m - o), LANES), true, x);
             }
             row += k;
         } while (row < c->rows);
@@ -203,8 +203,8 @@ static void OF(store_weight)(const tt_correlation *c, const T *sums, int64_t wid
 static void OF(weigh_any)(void *context, int64_t begin, int64_t end, bool last) {
     tt_correlation *c = context;
     OF(room) r;
-    int64_t all = c->batch * c->places, vectors = up(c->slice, LANES), by = c->packed_by,
-            wide = up(c->out_block, by) * by;
+    int64_t all = c->batch * c->places, vectors = pieces(c->slice, LANES), by = c->packed_by,
+            wide = pieces(c->out_block, by) * by;
     int64_t places = vectors * LANES, most_rows = c->in_block * c->taps, strip = places * by;
     if (!OF(make_room)(&r, c, places * most_rows, places * wide, most_rows * wide, places, most_rows)) {
         __atomic_store_n(&c->failed, true, __ATOMIC_RELAXED);
@@ -226,7 +226,7 @@ static void OF(weigh_any)(void *context, int64_t begin, int64_t end, bool last) 
             if (last) OF(unfold_last)(c, from, channels, 0, rows, r.places, n, r.panel, most_rows);
             else {
                 OF(find_runs)(c, r.places, n, r.of, r.within);
-                OF(unfold)(c, from, channels, 0, rows, r.of, r.within, up(n, LANES), r.panel, places);
+                OF(unfold)(c, from, channels, 0, rows, r.of, r.within, pieces(n, LANES), r.panel, places);
             }
             OF(pack_target)(c, target, m, r.places, n, r.packed, strip);
             for (int64_t o = 0; o < m; o += by) {
@@ -243,7 +243,7 @@ static void OF(weigh_any)(void *context, int64_t begin, int64_t end, bool last) 
                      .add_step = wide,
                      .out = r.sums + o,
                      .out_step = wide};
-                OF(product)(rows, (int)up(least(by, m - o), LANES), !last, x);
+                OF(product)(rows, (int)pieces(least(by, m - o), LANES), !last, x);
             }
         }
         OF(store_weight)(c, r.sums, wide, part, g, first_in, channels, first_out, m);

@@ -4,7 +4,7 @@
 /* Blocks of `by` channels of the target: element [row][channel], 0 for channels beyond the last. */
 static void OF(pack_weight)(void *context, int64_t begin, int64_t end) {
     const tt_correlation *c = context;
-    int64_t by = c->packed_by, blocks = up(c->out, by), index[DIMS];
+    int64_t by = c->packed_by, blocks = pieces(c->out, by), index[DIMS];
     for (int64_t item = begin; item < end; item++) {
         int64_t first = item % blocks * by, n = least(by, c->out - first);
         T *to = (T *)c->packed + item * c->rows * by;

@@ -26,7 +26,7 @@ static void OF(winograd_taps)(const tt_correlation *c, const T *from, const int6
 static void OF(winograd_weight)(void *context, int64_t begin, int64_t end) {
     const tt_correlation *c = context;
     const tt_conv_axis *y = &c->axis[1], *x = &c->axis[2];
-    int64_t all = OF(winograd_step)(up(c->out, TILE_ROWS) * c->in * TILE_ROWS), at[9];
+    int64_t all = OF(winograd_step)(pieces(c->out, TILE_ROWS) * c->in * TILE_ROWS), at[9];
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < 3; j++)
             at[3 * i + j] = (y->tap + (y->spacing < 0 ? 2 - i : i) * y->tap_step) * y->weight +
@@ -64,8 +64,8 @@ static void OF(winograd_weight)(void *context, int64_t begin, int64_t end) {
 /* Tasks: blocks of lines of tiles. */
 static void OF(winograd)(void *context, int64_t begin, int64_t end) {
     tt_correlation *c = context;
-    int64_t down = up(c->axis[1].places, 2), across = up(c->axis[2].places, 2), lines = c->batch * down;
-    int64_t wide = up(c->block * across, LANES) * LANES, blocks = up(c->out, TILE_ROWS);
+    int64_t down = pieces(c->axis[1].places, 2), across = pieces(c->axis[2].places, 2), lines = c->batch * down;
+    int64_t wide = pieces(c->block * across, LANES) * LANES, blocks = pieces(c->out, TILE_ROWS);
     int64_t split = OF(winograd_room)(&c->axis[2], c->block, down, across);
     int64_t of_source = OF(winograd_step)(c->in * wide), of_target = OF(winograd_step)(c->out * wide);
     int64_t of_weight = OF(winograd_step)(blocks * c->in * TILE_ROWS);
@@ -100,7 +100,7 @@ static void OF(winograd)(void *context, int64_t begin, int64_t end) {
                              .add_step = wide,
                              .out = out,
                              .out_step = wide};
-                        OF(product)(least(TILE_ROWS, c->out - o), (int)up(least(COLUMNS, n - s), LANES), false, x);
+                        OF(product)(least(TILE_ROWS, c->out - o), (int)pieces(least(COLUMNS, n - s), LANES), false, x);
                     }
         }
         for (int64_t o = 0; o < c->out; o++) {
@@ -123,8 +123,8 @@ static void OF(winograd)(void *context, int64_t begin, int64_t end) {
 static void OF(winograd_gradient)(const tt_correlation *c, int64_t line, tt_conv_place *places, T *two, T *to,
                                   int64_t at, int64_t of_strip, int64_t of_element) {
     const tt_conv_axis *y = &c->axis[1], *x = &c->axis[2];
-    int64_t down = up(y->places, 2), across = up(x->places, 2), by = c->packed_by, of_two = 4 * across * by;
-    int64_t row = line % down * 2, strips = up(c->out, by);
+    int64_t down = pieces(y->places, 2), across = pieces(x->places, 2), by = c->packed_by, of_two = 4 * across * by;
+    int64_t row = line % down * 2, strips = pieces(c->out, by);
     for (int64_t a = 0; a < 2; a++) {
         T *packed = two + a * 2 * across * by;
         if (row + a < y->places) {
@@ -162,13 +162,14 @@ static void OF(winograd_gradient)(const tt_correlation *c, int64_t line, tt_conv
 /* Tasks: parts of the lines of tiles x blocks of the source's channels. S: packed, [part][element][in][out, padded]. */
 static void OF(winograd_weigh)(void *context, int64_t begin, int64_t end) {
     tt_correlation *c = context;
-    int64_t down = up(c->axis[1].places, 2), across = up(c->axis[2].places, 2), lines = c->batch * down;
-    int64_t wide = up(c->slice * across, LANES) * LANES, by = c->packed_by, strips = up(c->out, by), all = strips * by;
+    int64_t down = pieces(c->axis[1].places, 2), across = pieces(c->axis[2].places, 2), lines = c->batch * down;
+    int64_t wide = pieces(c->slice * across, LANES) * LANES, by = c->packed_by, strips = pieces(c->out, by),
+            all = strips * by;
     int64_t split = OF(winograd_room)(&c->axis[2], c->slice, down, across);
     int64_t of_source = OF(winograd_step)(c->in_block * wide), of_strip = wide * by;
     int64_t of_target = OF(winograd_step)(strips * of_strip), of_sum = OF(winograd_step)(c->in * all);
     int64_t elements = 16 * (of_source + of_target) + strips * 4 * across * by + split + 2 * LANES;
-    int64_t room = up(elements * (int64_t)sizeof(T), 64) * 64, rows = c->in_block * (int64_t)sizeof(T *);
+    int64_t room = pieces(elements * (int64_t)sizeof(T), 64) * 64, rows = c->in_block * (int64_t)sizeof(T *);
     char *memory = tt_scratch(room + rows + c->axis[2].places * (int64_t)sizeof(tt_conv_place));
     if (!memory) {
         __atomic_store_n(&c->failed, true, __ATOMIC_RELAXED);
@@ -220,7 +221,7 @@ static void OF(winograd_weigh)(void *context, int64_t begin, int64_t end) {
 static void OF(winograd_add_parts)(void *context, int64_t begin, int64_t end) {
     tt_correlation *c = context;
     const tt_conv_axis *y = &c->axis[1], *x = &c->axis[2];
-    int64_t by = c->packed_by, all = up(c->out, by) * by, of_sum = OF(winograd_step)(c->in * all);
+    int64_t by = c->packed_by, all = pieces(c->out, by) * by, of_sum = OF(winograd_step)(c->in * all);
     vec strange = {0};
     for (int64_t k0 = begin; k0 < end; k0 += INS)
         for (int64_t o = 0; o < c->out; o += OUTS) {

@@ -57,14 +57,15 @@ INLINE vec OF(picked)(vec a, vec b, OF(lanes) number) {
  * or for their 16 elements, tile after tile. */
 static int64_t OF(winograd_room)(const tt_conv_axis *x, int64_t lines, int64_t down, int64_t across) {
     if (OF(is_narrow)(x)) return 16 * (lines * across + 2 * LANES);
-    return 4 * (lines + up(lines, down) + 1) * (across + 1) + across + 2 * LANES;
+    return 4 * (lines + pieces(lines, down) + 1) * (across + 1) + across + 2 * LANES;
 }
 
 /* winograd_source where lines are narrow. What is written beyond the last tile is of no use, and does no harm. */
 static void OF(winograd_narrow_source)(const tt_correlation *c, const T *source, int64_t first, int64_t end, T *memory,
                                        T *to, int64_t of_element) {
     const tt_conv_axis *y = &c->axis[1], *x = &c->axis[2];
-    int64_t down = up(y->places, 2), across = up(x->places, 2), tiles = (end - first) * across, of = tiles + 2 * LANES;
+    int64_t down = pieces(y->places, 2), across = pieces(x->places, 2), tiles = (end - first) * across,
+            of = tiles + 2 * LANES;
     int64_t top = y->first + 2 * least(0, y->spacing), left = x->first + 2 * least(0, x->spacing);
     OF(lanes) pick[4]; /* of a line of the source, and behind it zeros */
     for (int b = 0; b < 4; b++)
@@ -110,7 +111,7 @@ static void OF(winograd_narrow_source)(const tt_correlation *c, const T *source,
 static void OF(winograd_source)(const tt_correlation *c, const T *source, int64_t first, int64_t end, T *split, T *to,
                                 int64_t of_element) {
     const tt_conv_axis *y = &c->axis[1], *x = &c->axis[2];
-    int64_t down = up(y->places, 2), across = up(x->places, 2), line = across + 1, tiles = 0;
+    int64_t down = pieces(y->places, 2), across = pieces(x->places, 2), line = across + 1, tiles = 0;
     int64_t top = y->first + 2 * least(0, y->spacing), left = x->first + 2 * least(0, x->spacing);
     if (OF(is_narrow)(x)) {
         OF(winograd_narrow_source)(c, source, first, end, split, to, of_element);
@@ -197,7 +198,8 @@ INLINE void OF(winograd_places)(const T *from, int64_t of_element, vec add, vec 
 static vec OF(winograd_narrow_target)(const tt_correlation *c, const T *from, int64_t of_element, T bias, int64_t first,
                                       int64_t end, T *target, T *memory) {
     const tt_conv_axis *y = &c->axis[1], *x = &c->axis[2];
-    int64_t down = up(y->places, 2), across = up(x->places, 2), tiles = (end - first) * across, of = tiles + 2 * LANES;
+    int64_t down = pieces(y->places, 2), across = pieces(x->places, 2), tiles = (end - first) * across,
+            of = tiles + 2 * LANES;
     vec strange = {0}, add = SPLAT(bias);
     for (int64_t t = 0; t < tiles; t += LANES) {
         vec even[2], odd[2];
@@ -222,7 +224,7 @@ static vec OF(winograd_narrow_target)(const tt_correlation *c, const T *from, in
 static vec OF(winograd_target)(const tt_correlation *c, const T *from, int64_t of_element, T bias, int64_t first,
                                int64_t end, T *target, T *memory) {
     const tt_conv_axis *y = &c->axis[1], *x = &c->axis[2];
-    int64_t down = up(y->places, 2), across = up(x->places, 2);
+    int64_t down = pieces(y->places, 2), across = pieces(x->places, 2);
     if (OF(is_narrow)(x)) return OF(winograd_narrow_target)(c, from, of_element, bias, first, end, target, memory);
     vec strange = {0}, add = SPLAT(bias);
     for (; first < end; first++, from += across) {

@@ -1,10 +1,9 @@
 /* Recurrent layers on a device: of each step one product with the weights, and a kernel for the gates. */
 #include "backend/now.h"
+#include "core/sizes.h"
 #include "cuda/device/recurrent_args.h"
 #include "cuda/host/cuda.h"
 #include <string.h>
-
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static char *row_of(const tt_array *a, int64_t row, int64_t width) {
     return a ? a->data + row * width * tt_itemsizes[a->dtype] : NULL;
