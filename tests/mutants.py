@@ -98,12 +98,17 @@ def test(tree: pathlib.Path, *tests: str) -> tuple[int, str]:
 
 
 def copied(folder: pathlib.Path) -> pathlib.Path:
-    """A copy of the tree, with what git does not ignore; files that have not changed keep their time."""
+    """A copy of the tree, with what git does not ignore; files that have not changed keep their time, and C files that
+    are not there any more go."""
     tree = folder / "tree"
     listed = subprocess.run(
         ["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    for name in filter(None, listed.stdout.split("\0")):
+    names = set(filter(None, listed.stdout.split("\0")))
+    for path in (tree / "kernels").rglob("*"):
+        if path.is_file() and path.relative_to(tree).as_posix() not in names:
+            path.unlink()
+    for name in names:
         source, target = ROOT / name, tree / name
         if source.is_file() and (not target.exists() or source.read_bytes() != target.read_bytes()):
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -84,7 +84,7 @@ static int OF(eigh_large)(const tt_matrix *c) {
         int rows = n - 1 - (int)first;
         OF(reflections) r = {n, rows, rows < PANEL ? rows : PANEL, v, inverse, room, z};
         OF(gather_reflections)(&r, v, a, tau, first);
-        int64_t blocks = (n + COLUMNS - 1) / COLUMNS;
+        int64_t blocks = pieces(n, COLUMNS);
         tt_parallel(blocks, c->shared ? 1 : blocks, OF(reflect), &r);
     }
     memcpy(a, z, (size_t)square * sizeof(T));

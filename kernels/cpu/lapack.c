@@ -3,6 +3,7 @@
  *
  * The matrices are shared out among our threads, and the library uses one for each (openblas.c): so the bits do not
  * depend on the number of threads. */
+#include "core/sizes.h"
 #include "cpu/cpu.h"
 #include "cpu/jacobi.h"
 #include "cpu/openblas.h"

@@ -16,7 +16,7 @@ static void OF(substitute)(tt_triangle t, const T *a, T *b) {
         return;
     }
     tt_triangle head = t, tail = t;
-    head.n = (t.n / 2 + TT_TRIANGLE_ROWS - 1) / TT_TRIANGLE_ROWS * TT_TRIANGLE_ROWS;
+    head.n = (int)pieces(t.n / 2, TT_TRIANGLE_ROWS) * TT_TRIANGLE_ROWS;
     tail.n = t.n - head.n;
     const T *a_tail = a + head.n * (t.row + t.col);
     T *b_tail = b + head.n * t.step;
@@ -57,23 +57,20 @@ typedef struct {
     bool failed;
 } OF(system);
 
-static int64_t OF(padded)(int64_t count) {
-    return (count + TT_TRIANGLE_COLUMNS - 1) / TT_TRIANGLE_COLUMNS * TT_TRIANGLE_COLUMNS;
-}
+static int64_t OF(padded)(int64_t count) { return pieces(count, TT_TRIANGLE_COLUMNS) * TT_TRIANGLE_COLUMNS; }
 
 static void OF(solve_block)(void *context, int64_t begin, int64_t end) {
     OF(system) *s = context;
     int n = s->t[0].n;
-    int64_t width = s->count < COLUMNS ? OF(padded)(s->count) : COLUMNS;
+    int64_t width = least(OF(padded)(s->count), COLUMNS);
     T *room = s->in_rows ? NULL : tt_scratch(n * width * (int64_t)sizeof(T));
     if (!s->in_rows && !room) {
         __atomic_store_n(&s->failed, true, __ATOMIC_RELAXED);
         return;
     }
     for (int64_t block = begin; block < end; block++) {
-        int64_t first = block * COLUMNS, left = s->count - first, step = s->in_rows ? s->count : width;
-        T *b = s->b + first * (s->in_rows ? 1 : n), *rows = s->in_rows ? b : room;
-        int64_t count = left < COLUMNS ? left : COLUMNS;
+        int64_t first = block * COLUMNS, count = least(COLUMNS, s->count - first), step = room ? width : s->count;
+        T *b = s->b + first * (room ? n : 1), *rows = room ? room : b;
         if (room) OF(turn)(b, n, room, step, n, count, s->before, false);
         for (int k = 0; k < s->triangles; k++) {
             tt_triangle t = s->t[k];
@@ -87,7 +84,7 @@ static void OF(solve_block)(void *context, int64_t begin, int64_t end) {
 }
 
 static int OF(run_system)(const tt_matrix *c, OF(system) * s) {
-    int64_t blocks = (s->count + COLUMNS - 1) / COLUMNS;
+    int64_t blocks = pieces(s->count, COLUMNS);
     tt_parallel(blocks, c->shared ? 1 : blocks, OF(solve_block), s);
     return s->failed ? NO_MEMORY : 0;
 }
@@ -166,16 +163,15 @@ static void OF(follow_panel)(void *context, int64_t begin, int64_t end) {
     }
     const T *l = p->a + p->first * (p->ld + 1);
     for (int64_t block = begin; block < end; block++) {
-        int64_t first = p->begin + block * p->together, last = first + p->together;
-        if (last > p->end) last = p->end;
+        int64_t first = p->begin + block * p->together, count = least(p->together, p->end - first);
         T *top = p->a + p->first + first * p->ld;
-        tt_triangle t = {p->width, false, true, 1, p->ld, p->together, last - first};
-        OF(exchange_rows)(p, first, last);
-        OF(turn)(top, p->ld, room, p->together, p->width, t.count, NULL, false);
+        tt_triangle t = {p->width, false, true, 1, p->ld, p->together, OF(padded)(count)};
+        OF(exchange_rows)(p, first, first + count);
+        OF(turn)(top, p->ld, room, p->together, p->width, count, NULL, false);
         OF(substitute)(t, l, room);
-        OF(turn)(top, p->ld, room, p->together, p->width, t.count, NULL, true);
+        OF(turn)(top, p->ld, room, p->together, p->width, count, NULL, true);
         LAPACK(gemm)
-        (COL_MAJOR, NO_TRANS, NO_TRANS, p->rows - p->first - p->width, (int)t.count, p->width, -1, l + p->width,
+        (COL_MAJOR, NO_TRANS, NO_TRANS, p->rows - p->first - p->width, (int)count, p->width, -1, l + p->width,
          (int)p->ld, top, (int)p->ld, 1, top + p->width, (int)p->ld);
     }
     tt_scratch_free(room);
@@ -184,7 +180,7 @@ static void OF(follow_panel)(void *context, int64_t begin, int64_t end) {
 static bool OF(follow)(const tt_matrix *c, const int *pivots, int first, int width, int begin, int end) {
     int together = width >= 512 ? 128 : 64; /* each packs the panel anew, but the fewer there are, the fewer threads */
     OF(panel) p = {c->a, at_least_1(c->m), c->m, first, width, begin, end, together, pivots, false};
-    int64_t blocks = (end - begin + together - 1) / together;
+    int64_t blocks = pieces(end - begin, together);
     tt_parallel(blocks, c->shared ? 1 : blocks, OF(follow_panel), &p);
     return !p.failed;
 }
