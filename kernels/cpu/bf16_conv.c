@@ -3,7 +3,7 @@
  * Of a correlation, places are rows and the target's channels columns; taps follow each other along k, each with its
  * channels in whole tiles. Of the gradient of weight the source's channels are rows, tap by tap, and places go along k.
  * 3 x 3 taps, 64 channels, 56 x 56, batch 8, on one core of a Sapphire Rapids, by AMX: 3.2 ms, and 3.2 and 3.5 for the
- * gradients; in float32 11 to 15. */
+ * gradients; in float32 11 to 15. By vectors, on an EPYC (Zen 4): 9 and 20 for both gradients; in float32 17 and 36. */
 #include "cpu/bf16_tiles.h"
 #include "cpu/conv.h"
 #include "cpu/cpu.h"

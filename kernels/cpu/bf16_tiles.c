@@ -1,6 +1,7 @@
 /* Products of tiles. An instruction of AMX multiplies 16 rows of 32 elements by 32 rows of 16, and adds the products to
  * 16 x 16 sums of float32; one of AVX-512 BF16 a pair of elements of a row by 16 pairs. Both take denormal numbers
- * for 0. 1024 x 1024 x 1024 on one core of a Sapphire Rapids, by AMX: 2.3 ms; as float32, by OpenBLAS, 15.
+ * for 0. 1024 x 1024 x 1024 on one core of a Sapphire Rapids, by AMX: 2.3 ms; as float32, by OpenBLAS, 15. By vectors,
+ * on one of an EPYC (Zen 4): 10.6, float32 22.
  *
  * Packed, a tile is 16 lines of 64 bytes: a left one's line is 32 elements of a row, a right one's is a pair of rows,
  * whose elements of a column lie next to each other. Sums lie in 2 x 2 tiles, those of the same columns after each
