@@ -129,7 +129,7 @@ tt_array *tt_view_transposed(tt_array *a, int64_t dim0, int64_t dim1) {
     return b;
 }
 
-tt_array *tt_view_t(tt_array *a) { return a->ndim == 2 ? tt_view_transposed(a, 0, 1) : NULL; }
+tt_array *tt_view_t(tt_array *a) { return a->ndim == 2 ? tt_view_transposed(a, 0, 1) : tt_decline(); }
 
 tt_array *tt_view_squeezed(tt_array *a, int n, int64_t *dims) {
     int64_t shape[TT_MAX_NDIM], strides[TT_MAX_NDIM];

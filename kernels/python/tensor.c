@@ -118,7 +118,6 @@ static PyObject *refused(void) {
     PyObject *module = PyImport_ImportModule("tinytorch.backends.cpu");
     PyObject *error = module ? PyObject_CallMethod(module, "error", NULL) : NULL;
     if (error) PyErr_SetObject((PyObject *)Py_TYPE(error), error);
-    tt_error_clear();
     Py_XDECREF(error);
     Py_XDECREF(module);
     return NULL;

@@ -240,6 +240,7 @@ def test_no_memory_to_work_in(again, fake, emulated):
     plan.told.workspace = emulator.ARENA + 1
     convolve()
     assert len(again) == 2 and executed(fake) == [2, 0, 0]
+    assert lib.tt_error_kind() == lib.TT_DECLINED and tt.ones(3).t().shape == (3,)  # nor is a later call refused
 
 
 def test_ctrl_c_while_there_is_memory_to_find(again, fake, emulated, monkeypatch):
@@ -276,7 +277,7 @@ def test_workspace(fake):
     assert convolve().sum().item() == 2 * 16 * 18
     fake.fake_workspace = emulator.ARENA + 1  # more than there is: by our kernel
     assert convolve(2).sum().item() == 2 * 2 * 16 * 18
-    assert executed(fake) == [1, 0, 0]
+    assert executed(fake) == [1, 0, 0] and lib.tt_error_kind() == lib.TT_DECLINED
 
 
 def test_descriptors_are_freed(fake):

@@ -56,11 +56,12 @@ def keep_exception(kind, exception, traceback) -> None:
 
 
 def error(op: str | None = None) -> Exception:
-    """The exception for what the last C call of this thread refused; ``op`` is put in front where the text lacks it."""
-    kind = lib.tt_error_kind()
+    """The exception for what the last C call of this thread refused, which is told once; ``op`` is put in front where
+    the text lacks it."""
+    kind, text = lib.tt_error_kind(), ffi.string(lib.tt_error_text()).decode()
+    lib.tt_error_clear()
     if kind == lib.TT_PYTHON_ERROR and get_ident() in _kept:
         return _kept.pop(get_ident())
-    text = ffi.string(lib.tt_error_text()).decode()
     if kind == lib.TT_DECLINED:
         text = "not implemented for tensors of this device"
     if op and not text.startswith(op):

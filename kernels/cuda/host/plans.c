@@ -73,9 +73,14 @@ static const kept_plan *find(const void *problem, int size) {
 static void give_back(tt_array **space) {
     if (*space) tt_free(*space); /* the stream's next work may have it */
 }
+static int no_room(void) {
+    if (tt_error_kind() == TT_PYTHON_ERROR) return -1;
+    tt_error_clear(); /* nothing is refused yet */
+    return 1;
+}
 #define WORK_IN(space, nbytes)                                                                                         \
     __attribute__((cleanup(give_back))) tt_array *space = NULL;                                                        \
-    if ((nbytes) && !(space = tt_cuda_temporary(TT_U8, nbytes))) return tt_error_kind() == TT_PYTHON_ERROR ? -1 : 1
+    if ((nbytes) && !(space = tt_cuda_temporary(TT_U8, nbytes))) return no_room()
 
 int tt_multiply_again(const tt_gemm *g, const void *alpha, const char *a, const char *b, const void *beta,
                       const char *c, char *out, const char *bias) {
