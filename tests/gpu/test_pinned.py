@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tinytorch as tt
 from tinytorch import cuda
+from tinytorch.backends._cpu import lib
 
 
 @pytest.fixture(autouse=True)
@@ -54,6 +55,21 @@ def test_pinned_memory_and_gradients():
 )
 def test_factories_pin(make):
     assert make(pin_memory=True).is_pinned() and not make().is_pinned()
+
+
+def test_memory_that_was_a_pinned_header_is_not_pinned():
+    """A block of the CPU's own memory may lie where headers of pinned storages were."""
+    release = tt.ones(1).pin_memory()._h.storage.release
+    there = 0
+    for _ in range(10):
+        pinned = [tt.ones(1).pin_memory() for _ in range(5000)]
+        del pinned
+        lib.tt_empty_cache()
+        tt.ones(5000)  # malloc merges what is free
+        plain = [tt.ones(n % 100 + 1) for n in range(5000)]
+        there += sum(t._h.storage.release == release for t in plain)
+        assert sum(t.is_pinned() for t in plain) == 0
+    assert there
 
 
 def test_a_device_tensor_cannot_be_pinned():

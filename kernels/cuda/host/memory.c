@@ -131,7 +131,10 @@ static void release(void *owner) {
 }
 
 static void release_recorded(void *owner);
-static bool is_ours(const tt_storage *s) { return s->release == release || s->release == release_recorded; }
+/* The cached memory of core/storage.c has no `release`: what lies there is of an earlier owner. */
+static bool is_ours(const tt_storage *s) {
+    return s->size_class == -1 && (s->release == release || s->release == release_recorded);
+}
 
 int tt_record_stream(tt_array *a, int stream) {
     if (!a->storage->device) {
