@@ -26,8 +26,8 @@ bool tt_tiles_split(const uint16_t *from, int64_t n, uint16_t *high, uint16_t *l
  * rows and columns are multiples of 32. To be called between begin and end, by the same thread. */
 void tt_tiles_multiply(const uint16_t *left, int64_t left_step, const uint16_t *right, int64_t right_step, int64_t rows,
                        int64_t cols, int64_t tiles, float *sums, bool add);
-/* The same by vectors, of a left operand as it lies: `lines` has of each tile, one after the other, `stride` pointers to
- * its rows' whole lines, as many as a multiple of 8. */
+/* The same by vectors, of a left operand as it lies: `lines` has pointers to the rows' whole lines of each tile, which
+ * begin `stride` pointers after those of the one before; as many as a multiple of 8. */
 void tt_tiles_multiply_lines(const uint16_t *const *lines, int64_t stride, const uint16_t *right, int64_t right_step,
                              int64_t rows, int64_t cols, int64_t tiles, float *sums, bool add);
 void tt_tiles_begin(void);
