@@ -77,12 +77,9 @@ static bool is_few(const tt_product *p, int64_t rows, int64_t cols) {
     if (p->dtype != TT_BF16 || !p->k || !tt_has_bf16()) return false;
     bool fast = tt_tiles() == TT_TILES_BY_VECTORS;
     int64_t along = fast ? 16 : 1, turned = fast ? FEW : 1, across = fast ? FEWER : 1; /* as the lines of both lie */
-    return rows <= (!p->b.trans  ? across
-                    : p->a.trans ? turned
-                                 : along) ||
-           cols <= (p->a.trans   ? across
-                    : p->b.trans ? along
-                                 : turned);
+    int64_t few_rows = !p->b.trans ? across : p->a.trans ? turned : along;
+    int64_t few_cols = p->a.trans ? across : p->b.trans ? along : turned;
+    return rows <= few_rows || cols <= few_cols;
 }
 
 /* `count` lines along k, of lines across it. */
