@@ -2,7 +2,7 @@
  *
  * Note [Substitution in rows]
  * OpenBLAS solves the blocks on the diagonal element by element: of a system of 512 x 512 floats with as many
- * right-hand sides that took half of the time (5.9 ms of lu_solve on one core of an EPYC; 3.0 now). Where right-hand
+ * right-hand sides that took half of the time (5.9 ms of lu_solve on one core of an EPYC; 3.1 now). Where right-hand
  * sides lie in rows, a step of the substitution is the same for neighbours, so it is vectors that are multiplied and
  * subtracted. All that is not on the diagonal are products of the library. */
 #pragma once
