@@ -123,6 +123,28 @@ def test_same_bits_on_every_instruction_set(name, keep_isa):
         assert all(r == results[0] for r in results), f"{name} of {np.dtype(dtype).name} differs"
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "m,k,n", [(2, 385, 17), (3, 64, 64), (7, 40, 529), (8, 769, 49), (13, 384, 1100), (100, 300, 130), (530, 33, 16)]
+)
+def test_products_in_strips(keep_isa, m, k, n, dtype):
+    """Every way in which the operands may lie, tiles that are not full, several slices, and what is added; within the
+    bound of sums in any order: Higham 2002, "Accuracy and Stability of Numerical Algorithms", 3.5."""
+    rng = np.random.default_rng(m * n)
+    a, b, c = (rng.standard_normal(shape).astype(dtype) for shape in ((m, k), (k, n), (m, n)))
+    bound = np.abs(a).astype(np.float64) @ np.abs(b) * (k + 3) * np.finfo(dtype).eps / 2
+    exact = a.astype(np.longdouble) @ b.astype(np.longdouble)
+    for isa in available():
+        assert lib.tt_set_isa(isa.encode()) == 0
+        for left in (tt.tensor(a), tt.tensor(a.T.copy()).t(), tt.tensor(np.pad(a, 3))[3:-3, 3:-3]):
+            for right in (tt.tensor(b), tt.tensor(b.T.copy()).t(), tt.tensor(np.pad(b, 1))[1:-1, 1:-1]):
+                assert (np.abs((left @ right).numpy() - exact) <= bound).all()
+                for alpha, beta in ((1, 1), (-1.5, 0.5), (2, 0)):
+                    got = tt.addmm(tt.tensor(c), left, right, alpha=alpha, beta=beta).numpy()
+                    room = 2 * bound * abs(alpha) + 4 * np.finfo(dtype).eps * (np.abs(exact) * 2 + np.abs(c))
+                    assert (np.abs(got - (alpha * exact + beta * c)) <= room).all()
+
+
 def test_an_unknown_instruction_set_is_refused():
     assert lib.tt_set_isa(b"mmx") == -1
 
@@ -141,6 +163,8 @@ def test_results_do_not_depend_on_the_number_of_threads():
                     y.sum(0).numpy().tobytes(),
                     y.sum(1).numpy().tobytes(),
                     (x @ x.t()).numpy().tobytes(),
+                    (x.t() @ x).numpy().tobytes(),
+                    (x.double() @ x.double().t()).numpy().tobytes(),
                 )
             )
     finally:

@@ -1,5 +1,5 @@
 /* Attention in tiles: the scores of some queries with some keys are all that there ever is of them (Dao, Fu, Ermon,
- * Rudra and Re 2022, arXiv:2205.14135). Products by OpenBLAS, with one thread, from each of ours.
+ * Rudra and Re 2022, arXiv:2205.14135).
  *
  * Forward, a task is a block of queries of one head; it walks over the keys, with the largest score and the sum of
  * exponentials so far. Backward, a task is a range of keys of one head of keys; it walks over the queries that see
@@ -11,6 +11,7 @@
 #include "core/sizes.h"
 #include "cpu/attention.h"
 #include "cpu/cpu.h"
+#include "cpu/float_product.h"
 #include "cpu/openblas.h"
 #include "cpu/random.h"
 #include <limits.h>
@@ -70,15 +71,11 @@ static char *at(const job *j, const heads *m, int64_t n, int64_t head, int64_t r
 }
 
 /* c = alpha a b + beta c */
-static void gemm(const job *j, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, double alpha, const void *a,
-                 int64_t lda, const void *b, int64_t ldb, double beta, void *c, int64_t ldc) {
-    if (!m || !n) return;
-    if (j->dtype == TT_F64)
-        tt_blas.dgemm(ROW_MAJOR, trans_a, trans_b, (int)m, (int)n, (int)k, alpha, a, (int)lda, b, (int)ldb, beta, c,
-                      (int)ldc);
-    else
-        tt_blas.sgemm(ROW_MAJOR, trans_a, trans_b, (int)m, (int)n, (int)k, (float)alpha, a, (int)lda, b, (int)ldb,
-                      (float)beta, c, (int)ldc);
+static void multiply(const job *j, void *memory, bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k,
+                     double alpha, const void *a, int64_t lda, const void *b, int64_t ldb, double beta, void *c,
+                     int64_t ldc) {
+    tt_float_product p = {j->dtype, m, n, k, {a, lda, trans_a}, {b, ldb, trans_b}, alpha, beta, c, ldc};
+    if (m && n) tt_multiply_floats(&p, memory);
 }
 
 static void clear(const job *j, char *rows, int64_t n, int64_t cols, int64_t ld) {
@@ -87,7 +84,7 @@ static void clear(const job *j, char *rows, int64_t n, int64_t cols, int64_t ld)
 
 /* The scores of queries from i on with keys from k on. */
 static tt_attention_tile score(const job *j, int64_t n, int64_t h, int64_t i, int64_t rows, int64_t k, int64_t cols,
-                               char *scores) {
+                               char *scores, void *memory) {
     const tt_attention_work *w = j->w;
     tt_attention_tile t = {.scores = scores, .rows = rows, .cols = cols, .seen = w->causal ? i - k + 1 : cols};
     if (j->mask) {
@@ -96,8 +93,8 @@ static tt_attention_tile score(const job *j, int64_t n, int64_t h, int64_t i, in
         t.mask = j->mask + (n * j->mask_steps[0] + h * j->mask_steps[1] + i * t.mask_row + k * t.mask_col) *
                                tt_itemsizes[w->mask->dtype];
     }
-    gemm(j, NO_TRANS, TRANS, rows, cols, w->width, w->scale, at(j, &j->query, n, h, i), j->query.ld,
-         at(j, &j->key, n, h / j->group, k), j->key.ld, 0, scores, cols);
+    multiply(j, memory, false, true, rows, cols, w->width, w->scale, at(j, &j->query, n, h, i), j->query.ld,
+             at(j, &j->key, n, h / j->group, k), j->key.ld, 0, scores, cols);
     return t;
 }
 
@@ -112,7 +109,7 @@ static void drop(const job *j, int64_t n, int64_t h, int64_t i, int64_t k, const
 }
 
 static void forward_block(const job *j, int64_t n, int64_t h, int64_t i, char *scores, char *top, char *sum,
-                          char *numbers) {
+                          char *numbers, void *memory) {
     const tt_attention_work *w = j->w;
     int64_t rows = least(ROWS, w->rows - i), keys = w->causal ? least(w->keys, i + rows) : w->keys;
     char *out = at(j, &j->out, n, h, i), *lse = j->lse + ((n * w->heads + h) * w->rows + i) * j->size;
@@ -122,32 +119,35 @@ static void forward_block(const job *j, int64_t n, int64_t h, int64_t i, char *s
         else ((float *)top)[r] = -__builtin_inff();
     clear(j, out, rows, w->out_width, j->out.ld);
     for (int64_t k = 0; k < keys; k += KEYS) {
-        tt_attention_tile t = score(j, n, h, i, rows, k, least(KEYS, keys - k), scores);
+        tt_attention_tile t = score(j, n, h, i, rows, k, least(KEYS, keys - k), scores, memory);
         j->loops->exponentials(&t, top, sum, out, w->out_width, j->out.ld);
         if (w->drops) drop(j, n, h, i, k, &t, scores, numbers);
-        gemm(j, NO_TRANS, NO_TRANS, rows, w->out_width, t.cols, 1, scores, t.cols, at(j, &j->value, n, h / j->group, k),
-             j->value.ld, 1, out, j->out.ld);
+        multiply(j, memory, false, false, rows, w->out_width, t.cols, 1, scores, t.cols,
+                 at(j, &j->value, n, h / j->group, k), j->value.ld, 1, out, j->out.ld);
     }
     j->loops->finish(out, rows, w->out_width, j->out.ld, top, sum, lse);
 }
 
 static void forward_range(void *context, int64_t begin, int64_t end) {
     job *j = context;
-    char *scores = tt_scratch((ROWS * KEYS + 2 * ROWS + KEYS + 2 * GROUP) * j->size);
-    if (!scores) {
+    int64_t of_product = tt_strips_memory(j->dtype);
+    char *memory = tt_scratch(of_product + (ROWS * KEYS + 2 * ROWS + KEYS + 2 * GROUP) * j->size);
+    if (!memory) {
         __atomic_store_n(&j->failed, true, __ATOMIC_RELAXED);
         return;
     }
-    char *top = scores + ROWS * KEYS * j->size, *sum = top + ROWS * j->size, *numbers = sum + ROWS * j->size;
+    char *scores = memory + of_product, *top = scores + ROWS * KEYS * j->size, *sum = top + ROWS * j->size,
+         *numbers = sum + ROWS * j->size;
     for (int64_t task = begin; task < end; task++) {
         int64_t head = task / j->blocks;
-        forward_block(j, head / j->w->heads, head % j->w->heads, task % j->blocks * ROWS, scores, top, sum, numbers);
+        forward_block(j, head / j->w->heads, head % j->w->heads, task % j->blocks * ROWS, scores, top, sum, numbers,
+                      memory);
     }
-    tt_scratch_free(scores);
+    tt_scratch_free(memory);
 }
 
 typedef struct {
-    char *weights, *slopes, *kept, *numbers, *delta; /* kept: weights after dropout, or `weights` */
+    char *weights, *slopes, *kept, *numbers, *delta, *memory; /* kept: weights after dropout, or `weights` */
 } room;
 
 /* What keys from k on, up to `cols`, and one head of queries find for each other; of_query: the head's. */
@@ -160,16 +160,18 @@ static void backward_block(const job *j, int64_t n, int64_t h, int64_t k, int64_
     for (int64_t i = w->causal ? k : 0; i < w->rows; i += ROWS_BACK) {
         int64_t rows = least(ROWS_BACK, w->rows - i);
         const char *g = at(j, &j->g, n, h, i);
-        tt_attention_tile t = score(j, n, h, i, rows, k, cols, x->weights);
+        tt_attention_tile t = score(j, n, h, i, rows, k, cols, x->weights, x->memory);
         j->loops->weights(&t, j->lse + ((n * w->heads + h) * w->rows + i) * j->size);
         if (w->drops) drop(j, n, h, i, k, &t, x->kept, x->numbers);
-        gemm(j, TRANS, NO_TRANS, cols, w->out_width, rows, 1, x->kept, cols, g, j->g.ld, 1, of_value, j->of_value.ld);
-        gemm(j, NO_TRANS, TRANS, rows, cols, w->out_width, 1, g, j->g.ld, value, j->value.ld, 0, x->slopes, cols);
+        multiply(j, x->memory, true, false, cols, w->out_width, rows, 1, x->kept, cols, g, j->g.ld, 1, of_value,
+                 j->of_value.ld);
+        multiply(j, x->memory, false, true, rows, cols, w->out_width, 1, g, j->g.ld, value, j->value.ld, 0, x->slopes,
+                 cols);
         j->loops->slopes(x->slopes, x->weights, x->kept, x->delta + i * j->size, rows, cols);
-        gemm(j, TRANS, NO_TRANS, cols, w->width, rows, w->scale, x->slopes, cols, at(j, &j->query, n, h, i),
-             j->query.ld, 1, of_key, j->of_key.ld);
-        gemm(j, NO_TRANS, NO_TRANS, rows, w->width, cols, w->scale, x->slopes, cols, key, j->key.ld, 1,
-             at(j, of_query, n, h, i), of_query->ld);
+        multiply(j, x->memory, true, false, cols, w->width, rows, w->scale, x->slopes, cols, at(j, &j->query, n, h, i),
+                 j->query.ld, 1, of_key, j->of_key.ld);
+        multiply(j, x->memory, false, false, rows, w->width, cols, w->scale, x->slopes, cols, key, j->key.ld, 1,
+                 at(j, of_query, n, h, i), of_query->ld);
     }
 }
 
@@ -184,13 +186,14 @@ static heads found_by(const job *j, int64_t part) {
 static void backward_range(void *context, int64_t begin, int64_t end) {
     job *j = context;
     const tt_attention_work *w = j->w;
-    int64_t tile = ROWS_BACK * KEYS_BACK;
-    char *memory = tt_scratch(((w->drops ? 3 : 2) * tile + w->rows + KEYS_BACK + 2 * GROUP) * j->size);
+    int64_t tile = ROWS_BACK * KEYS_BACK, of_product = tt_strips_memory(j->dtype);
+    char *memory = tt_scratch(of_product + ((w->drops ? 3 : 2) * tile + w->rows + KEYS_BACK + 2 * GROUP) * j->size);
     if (!memory) {
         __atomic_store_n(&j->failed, true, __ATOMIC_RELAXED);
         return;
     }
-    room x = {.weights = memory, .slopes = memory + tile * j->size};
+    room x = {.memory = memory, .weights = memory + of_product};
+    x.slopes = x.weights + tile * j->size;
     x.kept = w->drops ? x.slopes + tile * j->size : x.weights;
     x.numbers = (w->drops ? x.kept : x.slopes) + tile * j->size;
     x.delta = x.numbers + (KEYS_BACK + 2 * GROUP) * j->size;

@@ -76,20 +76,10 @@ static inline bool tt_conv_has(const tt_correlation *c, const tt_conv_tap_at *ta
     return inside;
 }
 
-/* Rows times a matrix in strips of tile_columns columns, [strip][k][column]; so many columns has `out`. */
-typedef struct {
-    int64_t m, strips, k;
-    const void *const *rows;
-    const void *b;
-    void *out;
-    int64_t out_step;
-} tt_rows_product;
-
 /* What an instruction set provides, for one type of elements: all are to be shared out by tt_parallel. Of two functions
  * the second is for channels that lie next to each other. */
 typedef struct {
     int64_t tile_rows, tile_columns;
-    void (*rows_product)(const tt_rows_product *p);
     tt_range_fn pack; /* blocks of the weight: groups x blocks of packed_by */
     tt_range_fn correlate[2]; /* tasks: groups x out_blocks x blocks */
     tt_range_fn weigh[2]; /* tasks: parts x groups x in_blocks x out_blocks */

@@ -7,6 +7,7 @@
 #include "cpu/half_product.h"
 #include "cpu/bf16_tiles.h"
 #include "cpu/bf16_vector.h"
+#include "cpu/float_product.h"
 #include "cpu/simd.h"
 #include <string.h>
 
@@ -39,14 +40,14 @@ static void widen(int dtype, const char *from, int64_t ld, int64_t lines, int64_
 static void add_by_blas(const tt_product *p, const char *a, const char *b, int64_t rows, int64_t cols, memory *m) {
     for (int64_t l = 0; l < p->k; l += DEPTH) {
         int64_t depth = p->k - l < DEPTH ? p->k - l : DEPTH;
-        tt_product part = {.m = rows, .n = cols, .k = depth, .alpha = 1, .beta = l > 0};
-        part.a = (tt_matrices){.trans = p->a.trans, .ld = p->a.trans ? rows : depth};
-        part.b = (tt_matrices){.trans = p->b.trans, .ld = p->b.trans ? depth : cols};
-        widen(p->dtype, a + l * (p->a.trans ? p->a.ld : 1) * 2, p->a.ld, p->a.trans ? depth : rows, part.a.ld,
+        tt_operand left = {m->wide[0], p->a.trans ? rows : depth, p->a.trans};
+        tt_operand right = {m->wide[1], p->b.trans ? depth : cols, p->b.trans};
+        tt_float_product part = {TT_F32, rows, cols, depth, left, right, 1, l > 0, m->sums, cols};
+        widen(p->dtype, a + l * (p->a.trans ? p->a.ld : 1) * 2, p->a.ld, p->a.trans ? depth : rows, left.ld,
               m->wide[0]);
-        widen(p->dtype, b + l * (p->b.trans ? 1 : p->b.ld) * 2, p->b.ld, p->b.trans ? cols : depth, part.b.ld,
+        widen(p->dtype, b + l * (p->b.trans ? 1 : p->b.ld) * 2, p->b.ld, p->b.trans ? cols : depth, right.ld,
               m->wide[1]);
-        tt_float_product(&part, (char *)m->wide[0], (char *)m->wide[1], (char *)m->sums, (int)rows, (int)cols);
+        tt_multiply_by_blas(&part);
     }
 }
 

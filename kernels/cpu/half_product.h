@@ -8,6 +8,3 @@ void tt_half_product(const tt_product *p, const char *a, const char *b, char *c,
                      void *memory);
 int64_t tt_half_memory(void);
 int tt_half_speed(const tt_product *p, int64_t rows, int64_t cols); /* beside float32's, about */
-
-/* The same of float32, by one call of BLAS: product.c. */
-void tt_float_product(const tt_product *p, const char *a, const char *b, char *c, int rows, int cols);

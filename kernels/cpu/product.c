@@ -1,28 +1,31 @@
-/* Products of matrices: float32 and float64 by OpenBLAS, half types block by block
- * (half_product.c), integers by a loop of our own.
+/* Products of matrices: float32 and float64 in strips or by OpenBLAS (float_product.c), complex numbers by OpenBLAS, half
+ * types block by block (half_product.c), integers by a loop of our own.
  *
  * The library (openblas.c) uses one thread: we cut the result into tiles and give each to one call, on our own pool.
- * The tiles depend on the shape alone, so the bits do not depend on the number of threads, and OpenBLAS's threads do
- * not compete with ours. A transposed operand is passed as it lies. */
+ * Where bits depend on the tiles, these depend on the shape alone, so that they do not depend on the number of threads,
+ * and OpenBLAS's threads do not compete with ours. A transposed operand is passed as it lies. */
 #include "core/jobs.h"
 #include "core/sizes.h"
 #include "cpu/cpu.h"
+#include "cpu/float_product.h"
 #include "cpu/half_product.h"
 #include "cpu/openblas.h"
 #include <limits.h>
 #include <string.h>
 
-#define TILE 512                           /* the most rows and columns of one call */
-#define TILE_MIN 64                        /* and the fewest that a tile is cut down to */
-#define PARALLEL_WORK ((int64_t)1 << 21)   /* multiplications that are worth a second thread */
-#define JOB_LEAST ((int64_t)1 << 18)    /* a product that is worth a job */
-#define JOB_MOST ((int64_t)1 << 26)     /* and, times threads, few enough to be left to one */
-#define LARGE_WORK ((int64_t)1 << 27)      /* from here on more tiles, for machines with many cores */
+#define TILE 512 /* the most rows and columns of one call */
+#define TILE_MIN 64 /* and the fewest that a tile is cut down to */
+#define PARALLEL_WORK ((int64_t)1 << 21) /* multiplications that are worth a second thread */
+#define JOB_LEAST ((int64_t)1 << 18) /* a product that is worth a job */
+#define JOB_MOST ((int64_t)1 << 26) /* and, times threads, few enough to be left to one */
+#define LARGE_WORK ((int64_t)1 << 27) /* from here on more tiles, for machines with many cores */
 
 typedef struct {
     const tt_product *p;
     int64_t tile_m, tile_n, across, tiles;
     char *c;
+    bool strips; /* Note [Products in strips] */
+    void *memory; /* for those of one thread, or NULL */
     bool failed; /* out of memory */
 } job;
 
@@ -46,28 +49,11 @@ INTEGER_PRODUCT(16, uint16_t)
 INTEGER_PRODUCT(32, uint32_t)
 INTEGER_PRODUCT(64, uint64_t)
 
-/* One tile by one call; gemv and dot where the product is a vector or a number. */
-#define FLOAT_PRODUCT(s, T)                                                                                            \
-    static void product_##s(const tt_product *p, const char *pa, const char *pb, char *pc, int rows, int cols) {       \
-        const T *a = (const T *)pa, *b = (const T *)pb;                                                                \
-        T *c = (T *)pc, alpha = (T)p->alpha, beta = (T)p->beta;                                                        \
-        int k = (int)p->k, lda = (int)p->a.ld, ldb = (int)p->b.ld;                                                     \
-        int step_a = p->a.trans ? lda : 1, step_b = p->b.trans ? 1 : ldb;                                              \
-        if (p->m == 1 && p->n == 1) {                                                                                  \
-            T dot = alpha * tt_blas.s##dot(k, a, step_a, b, step_b);                                                   \
-            *c = beta == 0 ? dot : dot + beta * *c;                                                                    \
-        } else if (p->n == 1) {                                                                                        \
-            if (p->a.trans) tt_blas.s##gemv(ROW_MAJOR, TRANS, k, rows, alpha, a, lda, b, step_b, beta, c, 1);          \
-            else tt_blas.s##gemv(ROW_MAJOR, NO_TRANS, rows, k, alpha, a, lda, b, step_b, beta, c, 1);                  \
-        } else if (p->m == 1) {                                                                                        \
-            if (p->b.trans) tt_blas.s##gemv(ROW_MAJOR, NO_TRANS, cols, k, alpha, b, ldb, a, step_a, beta, c, 1);       \
-            else tt_blas.s##gemv(ROW_MAJOR, TRANS, k, cols, alpha, b, ldb, a, step_a, beta, c, 1);                     \
-        } else                                                                                                         \
-            tt_blas.s##gemm(ROW_MAJOR, p->a.trans ? TRANS : NO_TRANS, p->b.trans ? TRANS : NO_TRANS, rows, cols, k,    \
-                            alpha, a, lda, b, ldb, beta, c, (int)p->n);                                                \
-    }
-FLOAT_PRODUCT(s, float)
-FLOAT_PRODUCT(d, double)
+static tt_float_product as_floats(const tt_product *p, const char *a, const char *b, char *c, int64_t rows,
+                                  int64_t cols) {
+    return (tt_float_product){p->dtype, rows,    cols, p->k, {a, p->a.ld, p->a.trans}, {b, p->b.ld, p->b.trans},
+                              p->alpha, p->beta, c,    p->n};
+}
 
 #define COMPLEX_PRODUCT(s, T)                                                                                          \
     static void product_##s(const tt_product *p, const char *a, const char *b, char *c, int rows, int cols) {          \
@@ -78,15 +64,16 @@ FLOAT_PRODUCT(d, double)
 COMPLEX_PRODUCT(c, float)
 COMPLEX_PRODUCT(z, double)
 
-void tt_float_product(const tt_product *p, const char *a, const char *b, char *c, int rows, int cols) {
-    product_s(p, a, b, c, rows, cols);
+/* What a thread needs to work in. */
+static int64_t memory_of(const job *p) {
+    return p->strips ? tt_strips_memory(p->p->dtype) : tt_is_half(p->p->dtype) ? tt_half_memory() : 0;
 }
 
 static void run_tiles(void *context, int64_t begin, int64_t end) {
     job *p = context;
     int size = tt_itemsizes[p->p->dtype];
-    void *memory = NULL;
-    if (tt_is_half(p->p->dtype) && !(memory = tt_scratch(tt_half_memory()))) {
+    void *memory = p->memory;
+    if (!memory && memory_of(p) && !(memory = tt_scratch(memory_of(p)))) {
         __atomic_store_n(&p->failed, true, __ATOMIC_RELAXED);
         return;
     }
@@ -103,9 +90,10 @@ static void run_tiles(void *context, int64_t begin, int64_t end) {
             b += stack % p->p->batch[d] * p->p->b.steps[d] * size;
             stack /= p->p->batch[d];
         }
-        if (memory) tt_half_product(p->p, a, b, c, rows, cols, memory);
-        else if (p->p->dtype == TT_F32) product_s(p->p, a, b, c, (int)rows, (int)cols);
-        else if (p->p->dtype == TT_F64) product_d(p->p, a, b, c, (int)rows, (int)cols);
+        tt_float_product floats = as_floats(p->p, a, b, c, rows, cols);
+        if (p->strips) tt_multiply_strips(&floats, memory);
+        else if (memory) tt_half_product(p->p, a, b, c, rows, cols, memory);
+        else if (p->p->dtype == TT_F32 || p->p->dtype == TT_F64) tt_multiply_by_blas(&floats);
         else if (p->p->dtype == TT_C64) product_c(p->p, a, b, c, (int)rows, (int)cols);
         else if (p->p->dtype == TT_C128) product_z(p->p, a, b, c, (int)rows, (int)cols);
         else if (size == 1) product_8(p, a, b, c, rows, cols);
@@ -113,7 +101,7 @@ static void run_tiles(void *context, int64_t begin, int64_t end) {
         else if (size == 4) product_32(p, a, b, c, rows, cols);
         else product_64(p, a, b, c, rows, cols);
     }
-    tt_scratch_free(memory);
+    if (!p->memory) tt_scratch_free(memory);
 }
 
 /* Multiplications, or what takes as long. */
@@ -122,11 +110,16 @@ static int64_t work_of(const tt_product *p, int64_t rows, int64_t cols) {
 }
 
 /* Tiles as large as TILE allows, but enough of them to share out. A product with a vector is bound by memory. */
-static void choose_tiles(job *p) {
-    int64_t work = work_of(p->p, p->p->m, p->p->n), wanted = work >= LARGE_WORK ? 8 : 4;
+static void choose_tiles(job *p, int threads) {
+    int64_t work = work_of(p->p, p->p->m, p->p->n), wanted = work >= LARGE_WORK ? 8 : 4, unit_m = 16, unit_n = 16;
     bool vector = p->p->m == 1 || p->p->n == 1;
+    if (p->strips) {
+        wanted = threads > 1 ? 2 * threads : 1;
+        unit_m = tt_float_product_loops_of(p->p->dtype)->tile_rows;
+        unit_n = tt_float_product_loops_of(p->p->dtype)->tile_columns;
+    }
     p->tile_m = vector ? (p->p->m == 1 ? 1 : INT_MAX) : TILE;
-    p->tile_n = vector ? (p->p->n == 1 ? 1 : INT_MAX) : TILE;
+    p->tile_n = vector ? (p->p->n == 1 ? 1 : INT_MAX) : pieces(TILE, unit_n) * unit_n;
     if (vector) {
         int64_t run = 1 + ((int64_t)1 << 17) / (p->p->k + 1);
         run = run < TILE_MIN ? TILE_MIN : run;
@@ -138,8 +131,8 @@ static void choose_tiles(job *p) {
             bool enough = pieces(p->p->m, tm) * pieces(p->p->n, tn) * p->p->stack >= wanted;
             if (enough || work_of(p->p, tm, tn) < PARALLEL_WORK) break;
             if ((tm >= tn ? tm : tn) < 2 * TILE_MIN) break;
-            if (tm > tn) p->tile_m = (pieces(tm, 2) + 15) / 16 * 16;
-            else p->tile_n = (pieces(tn, 2) + 15) / 16 * 16;
+            if (tm > tn) p->tile_m = pieces(pieces(tm, 2), unit_m) * unit_m;
+            else p->tile_n = pieces(pieces(tn, 2), unit_n) * unit_n;
         }
     }
     p->across = pieces(p->p->n, p->tile_n);
@@ -147,7 +140,7 @@ static void choose_tiles(job *p) {
 }
 
 static void run(job *p, int threads) {
-    choose_tiles(p);
+    choose_tiles(p, threads);
     if (threads == 1) {
         run_tiles(p, 0, p->p->stack * p->tiles);
         return;
@@ -164,9 +157,9 @@ static void run(job *p, int threads) {
 SCALE(f32, float)
 SCALE(f64, double)
 
-/* A product as an asynchronous job: Note [Asynchronous jobs]. */
+/* A product as an asynchronous job, and its memory: Note [Asynchronous jobs]. */
 typedef struct {
-    tt_job job;
+    _Alignas(64) tt_job job;
     tt_product product;
     job p;
     tt_storage *storages[3];
@@ -178,7 +171,7 @@ static bool put_off(const job *p, tt_array *out, const tt_array *a, const tt_arr
     double work = (double)p->p->m * (double)p->p->n * (double)p->p->k;
     bool worth = work >= JOB_LEAST && work * tt_get_num_threads() <= JOB_MOST && out->dtype == p->p->dtype;
     if (!worth) return false;
-    later *l = tt_scratch(sizeof *l);
+    later *l = tt_scratch((int64_t)sizeof *l + memory_of(p));
     if (!l) return false;
     *l =
         (later){{.run = run_later, .num_out = 1, .num = 3, .storages = l->storages},
@@ -186,6 +179,7 @@ static bool put_off(const job *p, tt_array *out, const tt_array *a, const tt_arr
                 *p,
                 {out->storage, (p->p->a.copy ? p->p->a.copy : a)->storage, (p->p->b.copy ? p->p->b.copy : b)->storage}};
     l->p.p = &l->product;
+    if (p->strips) l->p.memory = l + 1;
     if (tt_job_submit(&l->job)) return true;
     tt_scratch_free(l);
     return false;
@@ -210,12 +204,16 @@ bool tt_cpu_product(tt_product *p, tt_array *out, const tt_array *a, const tt_ar
         else if (tt_real_dtype(p->dtype) == TT_F64) scale_f64((double *)wide->data, parts, p->beta);
     }
     if (out->numel && (p->k || tt_is_half(p->dtype))) {
-        if (is_float && !(threads = tt_blas_enter(threads, &claimed))) goto end;
         if (p->nbatch && p->may_fold) tt_product_fold_batch(p);
         if (p->m > INT_MAX) goto end;
         if (!tt_product_prepare(p, &p->a, a, !is_float, false)) goto end;
         if (!tt_product_prepare(p, &p->b, b, !is_float, false)) goto end;
         job j = {.p = p, .c = wide->data};
+        if (p->dtype == TT_F32 || p->dtype == TT_F64) {
+            tt_float_product floats = as_floats(p, NULL, NULL, NULL, p->m, p->n);
+            j.strips = tt_suits_strips(&floats);
+        }
+        if (is_float && !j.strips && !(threads = tt_blas_enter(threads, &claimed))) goto end;
         bool may_wait = p->asynchronous && !tt_is_half(p->dtype); /* its failure could not be told */
         if (!may_wait || threads == 1 || !put_off(&j, out, a, b)) run(&j, threads);
         if (j.failed) {

@@ -3,14 +3,14 @@
  * steps, and multiplied by the tiles of convolutions: of the few rows of a batch, OpenBLAS would pack them at each
  * step. Tasks follow from the shapes alone, so that the bits do not depend on the number of threads. */
 #include "backend/recurrent.h"
+#include "core/sizes.h"
 #include "core/threads.h"
-#include "cpu/conv.h"
 #include "cpu/cpu.h"
+#include "cpu/float_product.h"
 #include "cpu/recurrent.h"
 #include <string.h>
 
 TT_ISA_TABLES(tt_recurrent_table, tt_recurrent_rows)
-TT_ISA_TABLES(tt_conv_table, tt_conv_tables)
 
 #define ROWS 128 /* of a task */
 #define WIDTH 128 /* hidden numbers of a task */
@@ -24,7 +24,7 @@ typedef struct {
 typedef struct {
     const tt_recurrent_work *w;
     const tt_recurrent_loops *loops;
-    const tt_conv_loops *products;
+    const tt_float_product_loops *products;
     int64_t size, across; /* of an element; tasks to a row */
     int64_t strips, k; /* of a task's packed weights, and their rows */
     char *weights; /* packed, (tasks to a row, strips, k, columns) */
@@ -175,7 +175,7 @@ static job start(const tt_recurrent_work *w) {
     bool wide = w->dtype == TT_F64;
     return (job){.w = w,
                  .loops = wide ? &table->f64 : &table->f32,
-                 .products = &tt_conv_tables[tt_isa_index]->types[wide],
+                 .products = tt_float_product_loops_of(w->dtype),
                  .size = tt_itemsizes[w->dtype],
                  .across = (w->hidden + WIDTH - 1) / WIDTH};
 }

@@ -1,17 +1,10 @@
 /* Convolutions: tiles of products, and the panels that they take. Note [Convolutions as products] in cpu/conv.h. */
 #include "cpu/conv.h"
 #include "cpu/simd.h"
+#include "cpu/simd/vectors.h"
 #include <string.h>
-#ifdef TT_X86
-#include <immintrin.h>
-#endif
 
 #define DIMS TT_CONV_DIMS
-#define VECTORS 3 /* of columns in a tile: with TILE_ROWS rows as many sums as registers hold */
-#define INLINE static inline __attribute__((always_inline))
-
-/* What is added to a tile's sums: nothing, a number for each row, or a matrix (of one row, if its step is 0). */
-enum { NOTHING, OF_ROWS, MATRIX };
 
 /* The places of a vector's lanes as runs in memory: lane k of run r is element at[r] + k run_step. */
 typedef struct {
@@ -24,113 +17,6 @@ static int64_t run_step(const tt_correlation *c) {
     return c->axis[DIMS - 1].step * c->axis[DIMS - 1].source == 2 ? 2 : 1;
 }
 
-/* Bit k goes to bit 2 k. */
-INLINE uint32_t spread(uint32_t x) {
-    x = (x | x << 8) & 0x00ff00ff;
-    x = (x | x << 4) & 0x0f0f0f0f;
-    x = (x | x << 2) & 0x33333333;
-    return (x | x << 1) & 0x55555555;
-}
-
-/* Of `vec`, BYTES wide: every lane the same; a * b + c; the lanes k of a mask from p[k], or from p[2 k], others as they
- * were (which is 0 in AVX2); the lanes of a mask into memory. */
-#if defined __AVX512F__
-#define BYTES 64
-#define TILE_ROWS 8
-#define SPLAT_f32(x) _mm512_set1_ps(x)
-#define SPLAT_f64(x) _mm512_set1_pd(x)
-#define FMA_f32(a, b, c) _mm512_fmadd_ps(a, b, c)
-#define FMA_f64(a, b, c) _mm512_fmadd_pd(a, b, c)
-#define LANES_4(v, mask, p) (vec) _mm512_mask_loadu_ps((__m512)(v), (__mmask16)(mask), p)
-#define LANES_8(v, mask, p) (vec) _mm512_mask_loadu_pd((__m512d)(v), (__mmask8)(mask), p)
-INLINE __m512 even_lanes_4(__m512 v, uint32_t mask, const void *p) {
-    __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-    uint32_t wide = spread(mask);
-    __m512 low = _mm512_maskz_loadu_ps((__mmask16)wide, p);
-    __m512 high = _mm512_maskz_loadu_ps((__mmask16)(wide >> 16), (const float *)p + 16);
-    return _mm512_mask_mov_ps(v, (__mmask16)mask, _mm512_permutex2var_ps(low, even, high));
-}
-INLINE __m512d even_lanes_8(__m512d v, uint32_t mask, const void *p) {
-    __m512i even = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
-    uint32_t wide = spread(mask);
-    __m512d low = _mm512_maskz_loadu_pd((__mmask8)wide, p);
-    __m512d high = _mm512_maskz_loadu_pd((__mmask8)(wide >> 8), (const double *)p + 8);
-    return _mm512_mask_mov_pd(v, (__mmask8)mask, _mm512_permutex2var_pd(low, even, high));
-}
-#define EVEN_LANES_4(v, mask, p) (vec) even_lanes_4((__m512)(v), mask, p)
-#define EVEN_LANES_8(v, mask, p) (vec) even_lanes_8((__m512d)(v), mask, p)
-#define STORE_LANES_4(p, mask, v) _mm512_mask_storeu_ps(p, (__mmask16)(mask), (__m512)(v))
-#define STORE_LANES_8(p, mask, v) _mm512_mask_storeu_pd(p, (__mmask8)(mask), (__m512d)(v))
-#elif defined __AVX2__
-#define BYTES 32
-#define TILE_ROWS 4
-#define SPLAT_f32(x) _mm256_set1_ps(x)
-#define SPLAT_f64(x) _mm256_set1_pd(x)
-#define FMA_f32(a, b, c) _mm256_fmadd_ps(a, b, c)
-#define FMA_f64(a, b, c) _mm256_fmadd_pd(a, b, c)
-INLINE __m256i wide_mask_4(uint32_t mask) {
-    __m256i bits = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
-    return _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32((int)mask), bits), bits);
-}
-INLINE __m256i wide_mask_8(uint32_t mask) {
-    __m256i bits = _mm256_setr_epi64x(1, 2, 4, 8);
-    return _mm256_cmpeq_epi64(_mm256_and_si256(_mm256_set1_epi64x(mask), bits), bits);
-}
-#define LANES_4(v, mask, p) (vec) _mm256_or_ps((__m256)(v), _mm256_maskload_ps((const float *)(p), wide_mask_4(mask)))
-#define LANES_8(v, mask, p) (vec) _mm256_or_pd((__m256d)(v), _mm256_maskload_pd((const double *)(p), wide_mask_8(mask)))
-INLINE __m256 even_lanes_4(__m256 v, uint32_t mask, const void *p) {
-    uint32_t wide = spread(mask);
-    __m256 low = _mm256_maskload_ps(p, wide_mask_4(wide)),
-           high = _mm256_maskload_ps((const float *)p + 8, wide_mask_4(wide >> 8));
-    __m256d mixed = _mm256_castps_pd(_mm256_shuffle_ps(low, high, _MM_SHUFFLE(2, 0, 2, 0)));
-    return _mm256_or_ps(v, _mm256_castpd_ps(_mm256_permute4x64_pd(mixed, _MM_SHUFFLE(3, 1, 2, 0))));
-}
-INLINE __m256d even_lanes_8(__m256d v, uint32_t mask, const void *p) {
-    uint32_t wide = spread(mask);
-    __m256d low = _mm256_maskload_pd(p, wide_mask_8(wide)),
-            high = _mm256_maskload_pd((const double *)p + 4, wide_mask_8(wide >> 4));
-    return _mm256_or_pd(v, _mm256_permute4x64_pd(_mm256_unpacklo_pd(low, high), _MM_SHUFFLE(3, 1, 2, 0)));
-}
-#define EVEN_LANES_4(v, mask, p) (vec) even_lanes_4((__m256)(v), mask, p)
-#define EVEN_LANES_8(v, mask, p) (vec) even_lanes_8((__m256d)(v), mask, p)
-#define STORE_LANES_4(p, mask, v) _mm256_maskstore_ps((float *)(p), wide_mask_4(mask), (__m256)(v))
-#define STORE_LANES_8(p, mask, v) _mm256_maskstore_pd((double *)(p), wide_mask_8(mask), (__m256d)(v))
-#else
-#define BYTES 16
-#define TILE_ROWS 4
-#define SPLAT_f32(x) ((vec){x, x, x, x})
-#define SPLAT_f64(x) ((vec){x, x})
-#define FMA_f32(a, b, c) ((a) * (b) + (c))
-#define FMA_f64(a, b, c) ((a) * (b) + (c))
-#define LANES_4(v, mask, p) some_lanes(v, mask, p, 1)
-#define LANES_8(v, mask, p) some_lanes(v, mask, p, 1)
-#define EVEN_LANES_4(v, mask, p) some_lanes(v, mask, p, 2)
-#define EVEN_LANES_8(v, mask, p) some_lanes(v, mask, p, 2)
-#define STORE_LANES_4(p, mask, v) store_some(p, mask, v)
-#define STORE_LANES_8(p, mask, v) store_some(p, mask, v)
-#define LANE_LOOP
-#endif
-#define SPLAT_i64(x) ((vec){0} + (x))
-#define FMA_i64(a, b, c) ((a) * (b) + (c))
-
-#ifdef TT_X86
-/* Rows of four numbers, at in[i in_step], as columns of four rows: to[k out_step + i]. */
-static void transpose_4(const float *in, int64_t in_step, int64_t rows, float *to, int64_t out_step) {
-    int64_t i = 0;
-    for (; i + 4 <= rows; i += 4) {
-        __m128 r[4];
-        for (int k = 0; k < 4; k++) {
-            __builtin_prefetch(in + (i + k) * in_step + 32); /* lines far apart, which the processor does not foresee */
-            r[k] = _mm_loadu_ps(in + (i + k) * in_step);
-        }
-        _MM_TRANSPOSE4_PS(r[0], r[1], r[2], r[3]);
-        for (int k = 0; k < 4; k++) _mm_storeu_ps(to + k * out_step + i, r[k]);
-    }
-    for (; i < rows; i++)
-        for (int k = 0; k < 4; k++) to[k * out_step + i] = in[i * in_step + k];
-}
-#endif
-
 #define T float
 #define OF(name) name##_f32
 #define FMA FMA_f32
@@ -138,13 +24,13 @@ static void transpose_4(const float *in, int64_t in_step, int64_t rows, float *t
 #define LANES_OF LANES_4
 #define EVEN_LANES_OF EVEN_LANES_4
 #define STORE_LANES STORE_LANES_4
-#include "cpu/simd/conv_tile.h"
+#include "cpu/simd/tile.h"
 #include "cpu/simd/conv_pack.h"
 #include "cpu/simd/conv_loops.h"
 #include "cpu/simd/conv_depthwise.h"
 #include "cpu/simd/conv_winograd_tiles.h"
 #include "cpu/simd/conv_winograd.h"
-#include "cpu/simd/conv_end.h"
+#include "cpu/simd/tile_end.h"
 #define T double
 #define OF(name) name##_f64
 #define FMA FMA_f64
@@ -152,11 +38,11 @@ static void transpose_4(const float *in, int64_t in_step, int64_t rows, float *t
 #define LANES_OF LANES_8
 #define EVEN_LANES_OF EVEN_LANES_8
 #define STORE_LANES STORE_LANES_8
-#include "cpu/simd/conv_tile.h"
+#include "cpu/simd/tile.h"
 #include "cpu/simd/conv_pack.h"
 #include "cpu/simd/conv_loops.h"
 #include "cpu/simd/conv_depthwise.h"
-#include "cpu/simd/conv_end.h"
+#include "cpu/simd/tile_end.h"
 #define T uint64_t /* wraps as signed integers do */
 #define OF(name) name##_i64
 #define FMA FMA_i64
@@ -164,17 +50,17 @@ static void transpose_4(const float *in, int64_t in_step, int64_t rows, float *t
 #define LANES_OF LANES_8
 #define EVEN_LANES_OF EVEN_LANES_8
 #define STORE_LANES STORE_LANES_8
-#include "cpu/simd/conv_tile.h"
+#include "cpu/simd/tile.h"
 #include "cpu/simd/conv_pack.h"
 #include "cpu/simd/conv_loops.h"
 #include "cpu/simd/conv_depthwise.h"
-#include "cpu/simd/conv_end.h"
+#include "cpu/simd/tile_end.h"
 
 #define LOOPS(D, T)                                                                                                    \
     {                                                                                                                  \
-        .tile_rows = TILE_ROWS, .tile_columns = VECTORS * BYTES / (int)sizeof(T), .rows_product = rows_product_##D,    \
-        .pack = pack_weight_##D, .correlate = {correlate_##D, correlate_last_##D},                                     \
-        .weigh = {weigh_##D, weigh_last_##D}, .add_parts = add_parts_##D, .pack_depthwise = pack_depthwise_##D,        \
+        .tile_rows = TILE_ROWS, .tile_columns = VECTORS * BYTES / (int)sizeof(T), .pack = pack_weight_##D,             \
+        .correlate = {correlate_##D, correlate_last_##D}, .weigh = {weigh_##D, weigh_last_##D},                        \
+        .add_parts = add_parts_##D, .pack_depthwise = pack_depthwise_##D,                                              \
         .depthwise = {depthwise_##D, depthwise_last_##D}, .weigh_depthwise = {                                         \
             weigh_depthwise_##D,                                                                                       \
             weigh_depthwise_last_##D                                                                                   \

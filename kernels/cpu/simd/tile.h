@@ -1,5 +1,5 @@
-/* The product of a tile: sums of a few rows times VECTORS vectors of columns that stay in registers. Included by conv.c
- * for each type of elements T. */
+/* The product of a tile: sums of a few rows times VECTORS vectors of columns that stay in registers; and the lines that
+ * are packed as its operands' columns. Included for each type of elements T, with tile_end.h at the end. */
 typedef T OF(vector) __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias));
 #define vec OF(vector)
 #define LANES ((int)(BYTES / sizeof(T)))
@@ -24,8 +24,8 @@ INLINE void store_some(T *p, uint32_t mask, vec v) {
 #endif
 
 /* A product's operands. a: rows, at a[l a_step + row]. If `by_rows`, a row is runs of `run` elements, of which it has k
- * from element `first` of the first run on: run r of row i is at rows[r a_step + i]. b: l's columns at b + l b_step. To
- * the sums is added what `kind` says. */
+ * from element `first` of the first run on: run r of row i is at rows[r a_step + i]. b: l's columns at b + l b_step. The
+ * sums are multiplied by `scale`, if it is not NULL; then what `kind` says is added to them. */
 typedef struct {
     int64_t k;
     const T *a;
@@ -34,6 +34,7 @@ typedef struct {
     int64_t a_step;
     const T *b;
     int64_t b_step;
+    const T *scale;
     int kind;
     const T *add;
     int64_t add_step;
@@ -59,6 +60,9 @@ INLINE void OF(tile)(const int rows, const int vectors, const bool by_rows, cons
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 3
         for (int j = 0; j < vectors; j++) sum[i][j] = (vec){0};
+    if (o->kind == MATRIX)
+        for (int i = 0; i < rows; i++)
+            for (int j = 0; j < vectors; j++) __builtin_prefetch(o->add + i * o->add_step + j * LANES);
     const T *a = o->a, *b = o->b;
     int64_t a_step = o->a_step, b_step = o->b_step;
     if (by_rows) {
@@ -79,6 +83,7 @@ INLINE void OF(tile)(const int rows, const int vectors, const bool by_rows, cons
 #pragma GCC unroll 3
         for (int j = 0; j < vectors; j++) {
             vec r = sum[i][j];
+            if (o->scale) r *= SPLAT(*o->scale);
             if (o->kind == MATRIX) r += *(const vec *)(o->add + i * o->add_step + j * LANES);
             else if (o->kind == OF_ROWS) r += SPLAT(o->add[i]);
             *(vec *)(o->out + i * o->out_step + j * LANES) = r;
@@ -121,17 +126,18 @@ static __attribute__((noinline)) void OF(product)(int64_t m, int vectors, bool b
 #undef TILES
 #undef ADD_PRODUCTS
 
-static void OF(rows_product)(const tt_rows_product *p) {
-    for (int64_t s = 0; s < p->strips; s++) {
-        OF(operands)
-        o = {.k = p->k,
-             .rows = (const T *const *)p->rows,
-             .run = p->k,
-             .b = (const T *)p->b + s * p->k * COLUMNS,
-             .b_step = COLUMNS,
-             .kind = NOTHING,
-             .out = (T *)p->out + s * COLUMNS,
-             .out_step = p->out_step};
-        OF(product)(p->m, VECTORS, true, o);
-    }
+/* `lines` lines of `depth` elements, as rows of `width`: to[l width + line]. Of each, a stretch at a time stays in the
+ * cache. */
+static void OF(turn)(const T *from, int64_t ld, int64_t lines, int64_t depth, T *to, int64_t width) {
+    for (int64_t first = 0; first < depth; first += STRETCH)
+        for (int64_t i = 0; i < lines; i += 4) {
+            const T *in = from + i * ld + first;
+            T *out = to + first * width + i;
+            int64_t n = least(4, lines - i), l = 0, end = least(STRETCH, depth - first);
+            for (; n == 4 && l + 4 <= end; l += 4)
+                if (sizeof(T) == 4) turn_4(in + l, ld, out + l * width, width);
+                else turn_8(in + l, ld, out + l * width, width);
+            for (; l < end; l++)
+                for (int64_t k = 0; k < n; k++) out[l * width + k] = in[k * ld + l];
+        }
 }

@@ -1,0 +1,54 @@
+/* Which way a product of float32 or float64 takes: Note [Products in strips]. */
+#include "cpu/float_product.h"
+#include "cpu/openblas.h"
+#include "cpu/simd.h"
+
+typedef tt_float_product_loops tt_float_product_table[2]; /* float32, float64 */
+TT_ISA_TABLES(tt_float_product_table, tt_float_products)
+
+#define SMALL ((int64_t)1 << 20) /* multiplications of a product that BLAS packs faster, or not at all */
+#define NARROW 16 /* columns that leave most of a strip empty */
+
+const tt_float_product_loops *tt_float_product_loops_of(int dtype) {
+    return &(*tt_float_products[tt_isa_index])[dtype == TT_F64];
+}
+
+/* Without AVX2 a tile has no instruction that multiplies and adds. */
+bool tt_suits_strips(const tt_float_product *p) {
+    bool has_fma = tt_isa_index > 0, small = !p->b.trans && (double)p->m * (double)p->n * (double)p->k <= SMALL;
+    return has_fma && p->m > 1 && p->n >= NARROW && p->k && !small;
+}
+
+int64_t tt_strips_memory(int dtype) {
+    const tt_float_product_loops *loops = tt_float_product_loops_of(dtype);
+    int64_t lines = loops->tile_rows + TT_PRODUCT_COLUMNS, edge = loops->tile_rows * loops->tile_columns;
+    return (lines * TT_PRODUCT_DEPTH + edge) * tt_itemsizes[dtype];
+}
+
+void tt_multiply_strips(const tt_float_product *p, void *memory) {
+    tt_float_product_loops_of(p->dtype)->multiply(p, memory);
+}
+
+#define BY_BLAS(s, T)                                                                                                  \
+    static void by_blas_##s(const tt_float_product *p) {                                                               \
+        const T *a = p->a.data, *b = p->b.data;                                                                        \
+        T *c = p->c, alpha = (T)p->alpha, beta = (T)p->beta;                                                           \
+        int m = (int)p->m, n = (int)p->n, k = (int)p->k, lda = (int)p->a.ld, ldb = (int)p->b.ld;                       \
+        int step_a = p->a.trans ? lda : 1, step_b = p->b.trans ? 1 : ldb;                                              \
+        if (m == 1 && n == 1) {                                                                                        \
+            T dot = alpha * tt_blas.s##dot(k, a, step_a, b, step_b);                                                   \
+            *c = beta == 0 ? dot : dot + beta * *c;                                                                    \
+        } else if (n == 1) {                                                                                           \
+            if (p->a.trans) tt_blas.s##gemv(ROW_MAJOR, TRANS, k, m, alpha, a, lda, b, step_b, beta, c, (int)p->ldc);   \
+            else tt_blas.s##gemv(ROW_MAJOR, NO_TRANS, m, k, alpha, a, lda, b, step_b, beta, c, (int)p->ldc);           \
+        } else if (m == 1) {                                                                                           \
+            if (p->b.trans) tt_blas.s##gemv(ROW_MAJOR, NO_TRANS, n, k, alpha, b, ldb, a, step_a, beta, c, 1);          \
+            else tt_blas.s##gemv(ROW_MAJOR, TRANS, k, n, alpha, b, ldb, a, step_a, beta, c, 1);                        \
+        } else                                                                                                         \
+            tt_blas.s##gemm(ROW_MAJOR, p->a.trans ? TRANS : NO_TRANS, p->b.trans ? TRANS : NO_TRANS, m, n, k, alpha,   \
+                            a, lda, b, ldb, beta, c, (int)p->ldc);                                                     \
+    }
+BY_BLAS(s, float)
+BY_BLAS(d, double)
+
+void tt_multiply_by_blas(const tt_float_product *p) { (p->dtype == TT_F64 ? by_blas_d : by_blas_s)(p); }

@@ -1,0 +1,30 @@
+/* Products of float32 and float64 matrices. */
+#include "core/sizes.h"
+#include "cpu/float_product.h"
+#include "cpu/simd.h"
+#include "cpu/simd/vectors.h"
+#include <string.h>
+
+#define T float
+#define OF(name) name##_f32
+#define FMA FMA_f32
+#define SPLAT SPLAT_f32
+#define LANES_OF LANES_4
+#define EVEN_LANES_OF EVEN_LANES_4
+#define STORE_LANES STORE_LANES_4
+#include "cpu/simd/tile.h"
+#include "cpu/simd/float_product_loops.h"
+#include "cpu/simd/tile_end.h"
+#define T double
+#define OF(name) name##_f64
+#define FMA FMA_f64
+#define SPLAT SPLAT_f64
+#define LANES_OF LANES_8
+#define EVEN_LANES_OF EVEN_LANES_8
+#define STORE_LANES STORE_LANES_8
+#include "cpu/simd/tile.h"
+#include "cpu/simd/float_product_loops.h"
+#include "cpu/simd/tile_end.h"
+
+#define LOOPS(D, T) {TILE_ROWS, VECTORS * BYTES / (int)sizeof(T), multiply_##D, rows_product_##D}
+const tt_float_product_loops TT_LOCAL(tt_float_products)[2] = {LOOPS(f32, float), LOOPS(f64, double)};

@@ -1,0 +1,109 @@
+/* Products of matrices, for each type of elements T: Note [Products in strips] in cpu/float_product.h. */
+
+static void OF(rows_product)(const tt_rows_product *p) {
+    for (int64_t s = 0; s < p->strips; s++) {
+        OF(operands)
+        o = {.k = p->k,
+             .rows = (const T *const *)p->rows,
+             .run = p->k,
+             .b = (const T *)p->b + s * p->k * COLUMNS,
+             .b_step = COLUMNS,
+             .kind = NOTHING,
+             .out = (T *)p->out + s * COLUMNS,
+             .out_step = p->out_step};
+        OF(product)(p->m, VECTORS, true, o);
+    }
+}
+
+/* The vectors of the strip that `left` columns begin with. A strip of a single vector would take half as long as one of
+ * three. */
+static int64_t OF(strip)(int64_t left) {
+    int64_t vectors = pieces(left, LANES);
+    return vectors == VECTORS + 1 ? 2 : least(VECTORS, vectors);
+}
+
+/* Rows of the matrix go to all strips, one row after the other; columns to one strip after the other. */
+static void OF(pack_strips)(const tt_operand *b, const T *from, int64_t cols, int64_t depth, T *to) {
+    for (int64_t l = 0; l < depth && !b->trans; l++) {
+        const T *row = from + l * b->ld;
+        for (int64_t first = 0, width; first < cols; first += width) {
+            width = OF(strip)(cols - first) * LANES;
+            int64_t n = least(width, cols - first), j = 0;
+            T *out = to + first * depth + l * width;
+            for (; j + LANES <= n; j += LANES) *(vec *)(out + j) = *(const vec *)(row + first + j);
+            for (; j < width; j++) out[j] = j < n ? row[first + j] : 0;
+        }
+    }
+    for (int64_t first = 0, width; first < cols && b->trans; first += width) {
+        width = OF(strip)(cols - first) * LANES;
+        int64_t n = least(width, cols - first);
+        T *out = to + first * depth;
+        OF(turn)(from + first * b->ld, b->ld, n, depth, out, width);
+        for (int64_t l = 0; n < width && l < depth; l++)
+            for (int64_t j = n; j < width; j++) out[l * width + j] = 0;
+    }
+}
+
+/* `m` columns of the transpose as a panel. */
+static void OF(pack_panel)(const T *from, int64_t ld, int64_t m, int64_t depth, T *to) {
+    if (m == TILE_ROWS)
+        for (int64_t l = 0; l < depth; l++) {
+            __builtin_prefetch(from + l * ld + 64 / sizeof(T), 0, 2);
+            memcpy(to + l * TILE_ROWS, from + l * ld, TILE_ROWS * sizeof(T));
+        }
+    else
+        for (int64_t l = 0; l < depth; l++)
+            for (int64_t i = 0; i < m; i++) to[l * TILE_ROWS + i] = from[l * ld + i];
+}
+
+/* Adds the product of some rows and a block of columns, over a slice, to `to`; `first`: stores it. */
+static void OF(multiply_rows)(const tt_float_product *p, int64_t row, int64_t slice, int64_t depth, const T *strips,
+                              int64_t cols, bool first, T *to, T *panel, T *edge) {
+    T alpha = (T)p->alpha;
+    int64_t m = least(TILE_ROWS, p->m - row);
+    const T *a = (const T *)p->a.data + (p->a.trans ? row + slice * p->a.ld : slice + row * p->a.ld), *lines[TILE_ROWS];
+    if (p->a.trans) OF(pack_panel)(a, p->a.ld, m, depth, panel);
+    else
+        for (int64_t i = 0; i < m; i++) lines[i] = a + i * p->a.ld;
+    for (int64_t j = 0, width; j < cols; j += width) {
+        int64_t vectors = OF(strip)(cols - j), n = least(vectors * LANES, cols - j);
+        width = vectors * LANES;
+        bool whole = n == width;
+        T *at = whole ? to + j : edge;
+        int64_t step = whole ? p->ldc : width;
+        OF(operands)
+        o = {.k = depth,
+             .a = panel,
+             .a_step = TILE_ROWS,
+             .rows = lines,
+             .run = depth,
+             .b = strips + j * depth,
+             .b_step = width,
+             .scale = alpha == 1 ? NULL : &alpha,
+             .kind = first ? NOTHING : MATRIX,
+             .add = at,
+             .add_step = step,
+             .out = at,
+             .out_step = step};
+        for (int64_t i = 0; !whole && !first && i < m; i++)
+            memcpy(edge + i * width, to + j + i * p->ldc, (size_t)n * sizeof(T));
+        OF(product)(m, (int)vectors, !p->a.trans, o);
+        for (int64_t i = 0; !whole && i < m; i++) memcpy(to + j + i * p->ldc, edge + i * width, (size_t)n * sizeof(T));
+    }
+}
+
+static void OF(multiply)(const tt_float_product *p, void *memory) {
+    T *panel = memory, *edge = panel + TILE_ROWS * TT_PRODUCT_DEPTH, *strips = edge + TILE_ROWS * COLUMNS, *c = p->c;
+    T beta = (T)p->beta;
+    int64_t most_deep = pieces(pieces(p->k, pieces(p->k, TT_PRODUCT_DEPTH)), 8) * 8; /* slices of about one depth */
+    for (int64_t i = 0; beta != 0 && beta != 1 && i < p->m; i++)
+        for (int64_t j = 0; j < p->n; j++) c[i * p->ldc + j] *= beta;
+    for (int64_t j = 0; j < p->n; j += TT_PRODUCT_COLUMNS)
+        for (int64_t l = 0; l < p->k; l += most_deep) {
+            int64_t depth = least(most_deep, p->k - l), cols = least(TT_PRODUCT_COLUMNS, p->n - j);
+            const T *b = (const T *)p->b.data + (p->b.trans ? l + j * p->b.ld : j + l * p->b.ld);
+            OF(pack_strips)(&p->b, b, cols, depth, strips);
+            for (int64_t i = 0; i < p->m; i += TILE_ROWS)
+                OF(multiply_rows)(p, i, l, depth, strips, cols, !l && beta == 0, c + i * p->ldc + j, panel, edge);
+        }
+}
