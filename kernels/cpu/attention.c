@@ -43,7 +43,7 @@ typedef struct {
     char *lse;
     const char *mask;
     int64_t mask_steps[4]; /* in elements */
-    int64_t blocks; /* of queries of a head, forward */
+    int64_t blocks, per_block; /* of queries of a head, forward */
     int64_t parts, per_part; /* ranges of keys, and keys of each */
     char *partial; /* what ranges but the first find for the queries, (parts - 1, N, H, L, E) */
     bool failed;
@@ -111,7 +111,7 @@ static void drop(const job *j, int64_t n, int64_t h, int64_t i, int64_t k, const
 static void forward_block(const job *j, int64_t n, int64_t h, int64_t i, char *scores, char *top, char *sum,
                           char *numbers, void *memory) {
     const tt_attention_work *w = j->w;
-    int64_t rows = least(ROWS, w->rows - i), keys = w->causal ? least(w->keys, i + rows) : w->keys;
+    int64_t rows = least(j->per_block, w->rows - i), keys = w->causal ? least(w->keys, i + rows) : w->keys;
     char *out = at(j, &j->out, n, h, i), *lse = j->lse + ((n * w->heads + h) * w->rows + i) * j->size;
     memset(sum, 0, (size_t)(rows * j->size));
     for (int64_t r = 0; r < rows; r++)
@@ -140,8 +140,8 @@ static void forward_range(void *context, int64_t begin, int64_t end) {
          *numbers = sum + ROWS * j->size;
     for (int64_t task = begin; task < end; task++) {
         int64_t head = task / j->blocks;
-        forward_block(j, head / j->w->heads, head % j->w->heads, task % j->blocks * ROWS, scores, top, sum, numbers,
-                      memory);
+        forward_block(j, head / j->w->heads, head % j->w->heads, task % j->blocks * j->per_block, scores, top, sum,
+                      numbers, memory);
     }
     tt_scratch_free(memory);
 }
@@ -264,8 +264,9 @@ bool tt_cpu_attention(const tt_attention_work *w) {
     bool ok = start(&j, w) && tt_wide_start(&out, w->out, j.dtype);
     if (ok) {
         look_at(&j.out, out.array, (int)j.size);
-        j.blocks = (w->rows + ROWS - 1) / ROWS;
-        int64_t work = least(ROWS, w->rows) * w->keys * (w->width + w->out_width);
+        j.per_block = w->rows ? pieces(w->rows, pieces(w->rows, ROWS)) : 1; /* of 65, 33 and 32 */
+        j.blocks = pieces(w->rows, j.per_block);
+        int64_t work = j.per_block * w->keys * (w->width + w->out_width);
         ok = run(&j, w->batch * w->heads * j.blocks, work, forward_range);
     }
     ok = done(&j, ok);

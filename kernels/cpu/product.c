@@ -1,5 +1,5 @@
-/* Products of matrices: float32 and float64 in strips or by OpenBLAS (float_product.c), complex numbers by OpenBLAS, half
- * types block by block (half_product.c), integers by a loop of our own.
+/* Products of matrices: float32 and float64 in strips or by OpenBLAS (float_product.c), complex numbers by OpenBLAS,
+ * half types block by block (half_product.c), integers by a loop of our own.
  *
  * The library (openblas.c) uses one thread: we cut the result into tiles and give each to one call, on our own pool.
  * Where bits depend on the tiles, these depend on the shape alone, so that they do not depend on the number of threads,

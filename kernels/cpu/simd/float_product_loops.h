@@ -56,29 +56,35 @@ static void OF(pack_panel)(const T *from, int64_t ld, int64_t m, int64_t depth, 
             for (int64_t i = 0; i < m; i++) to[l * TILE_ROWS + i] = from[l * ld + i];
 }
 
-/* Adds the product of some rows and a block of columns, over a slice, to `to`; `first`: stores it. */
-static void OF(multiply_rows)(const tt_float_product *p, int64_t row, int64_t slice, int64_t depth, const T *strips,
-                              int64_t cols, bool first, T *to, T *panel, T *edge) {
+/* Columns of the right operand, over a slice: packed in strips, or `rows` of them, `ld` apart. */
+typedef struct {
+    int64_t cols, depth, ld;
+    const T *strips, *rows;
+} OF(block);
+
+/* Adds the product of some rows and a block to `to`; `first`: stores it. */
+static void OF(multiply_rows)(const tt_float_product *p, int64_t row, int64_t slice, OF(block) b, bool first, T *to,
+                              T *panel, T *edge) {
     T alpha = (T)p->alpha;
     int64_t m = least(TILE_ROWS, p->m - row);
     const T *a = (const T *)p->a.data + (p->a.trans ? row + slice * p->a.ld : slice + row * p->a.ld), *lines[TILE_ROWS];
-    if (p->a.trans) OF(pack_panel)(a, p->a.ld, m, depth, panel);
+    if (p->a.trans) OF(pack_panel)(a, p->a.ld, m, b.depth, panel);
     else
         for (int64_t i = 0; i < m; i++) lines[i] = a + i * p->a.ld;
-    for (int64_t j = 0, width; j < cols; j += width) {
-        int64_t vectors = OF(strip)(cols - j), n = least(vectors * LANES, cols - j);
+    for (int64_t j = 0, width; j < b.cols; j += width) {
+        int64_t vectors = OF(strip)(b.cols - j), n = least(vectors * LANES, b.cols - j);
         width = vectors * LANES;
         bool whole = n == width;
         T *at = whole ? to + j : edge;
         int64_t step = whole ? p->ldc : width;
         OF(operands)
-        o = {.k = depth,
+        o = {.k = b.depth,
              .a = panel,
              .a_step = TILE_ROWS,
              .rows = lines,
-             .run = depth,
-             .b = strips + j * depth,
-             .b_step = width,
+             .run = b.depth,
+             .b = b.rows ? b.rows + j : b.strips + j * b.depth,
+             .b_step = b.rows ? b.ld : width,
              .scale = alpha == 1 ? NULL : &alpha,
              .kind = first ? NOTHING : MATRIX,
              .add = at,
@@ -100,10 +106,11 @@ static void OF(multiply)(const tt_float_product *p, void *memory) {
         for (int64_t j = 0; j < p->n; j++) c[i * p->ldc + j] *= beta;
     for (int64_t j = 0; j < p->n; j += TT_PRODUCT_COLUMNS)
         for (int64_t l = 0; l < p->k; l += most_deep) {
-            int64_t depth = least(most_deep, p->k - l), cols = least(TT_PRODUCT_COLUMNS, p->n - j);
+            OF(block) block = {least(TT_PRODUCT_COLUMNS, p->n - j), least(most_deep, p->k - l), p->b.ld, strips, NULL};
             const T *b = (const T *)p->b.data + (p->b.trans ? l + j * p->b.ld : j + l * p->b.ld);
-            OF(pack_strips)(&p->b, b, cols, depth, strips);
+            if (!p->b.trans && p->m <= FEW_ROWS && p->n % LANES == 0) block.rows = b;
+            else OF(pack_strips)(&p->b, b, block.cols, block.depth, strips);
             for (int64_t i = 0; i < p->m; i += TILE_ROWS)
-                OF(multiply_rows)(p, i, l, depth, strips, cols, !l && beta == 0, c + i * p->ldc + j, panel, edge);
+                OF(multiply_rows)(p, i, l, block, !l && beta == 0, c + i * p->ldc + j, panel, edge);
         }
 }

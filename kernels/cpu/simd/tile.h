@@ -24,8 +24,8 @@ INLINE void store_some(T *p, uint32_t mask, vec v) {
 #endif
 
 /* A product's operands. a: rows, at a[l a_step + row]. If `by_rows`, a row is runs of `run` elements, of which it has k
- * from element `first` of the first run on: run r of row i is at rows[r a_step + i]. b: l's columns at b + l b_step. The
- * sums are multiplied by `scale`, if it is not NULL; then what `kind` says is added to them. */
+ * from element `first` of the first run on: run r of row i is at rows[r a_step + i]. b: l's columns at b + l b_step.
+ * The sums are multiplied by `scale`, if it is not NULL; then what `kind` says is added to them. */
 typedef struct {
     int64_t k;
     const T *a;
@@ -130,13 +130,15 @@ static __attribute__((noinline)) void OF(product)(int64_t m, int vectors, bool b
  * cache. */
 static void OF(turn)(const T *from, int64_t ld, int64_t lines, int64_t depth, T *to, int64_t width) {
     for (int64_t first = 0; first < depth; first += STRETCH)
-        for (int64_t i = 0; i < lines; i += 4) {
+        for (int64_t i = 0, n; i < lines; i += n) {
             const T *in = from + i * ld + first;
             T *out = to + first * width + i;
-            int64_t n = least(4, lines - i), l = 0, end = least(STRETCH, depth - first);
-            for (; n == 4 && l + 4 <= end; l += 4)
-                if (sizeof(T) == 4) turn_4(in + l, ld, out + l * width, width);
-                else turn_8(in + l, ld, out + l * width, width);
+            int64_t l = 0, end = least(STRETCH, depth - first);
+            n = sizeof(T) == 4 && lines - i >= TURNED ? TURNED : least(4, lines - i);
+            for (; n >= 4 && l + 4 <= end; l += 4)
+                if (sizeof(T) == 8) turn_8(in + l, ld, out + l * width, width);
+                else if (n == 4) turn_4(in + l, ld, out + l * width, width);
+                else turn_many((const float *)in + l, ld, (float *)out + l * width, width);
             for (; l < end; l++)
                 for (int64_t k = 0; k < n; k++) out[l * width + k] = in[k * ld + l];
         }

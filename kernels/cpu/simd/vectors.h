@@ -102,27 +102,58 @@ INLINE __m256d even_lanes_8(__m256d v, uint32_t mask, const void *p) {
 #define SPLAT_i64(x) ((vec){0} + (x))
 #define FMA_i64(a, b, c) ((a) * (b) + (c))
 
-/* Four lines of four elements, of 4 or of 8 bytes, as columns: to[k width + i] = from[i ld + k]. The lines may be far
- * apart, so that the processor does not foresee which come next. */
+/* Lines of four elements, of 4 or of 8 bytes, as columns: to[k width + i] = from[i ld + k]. As many of them as a vector
+ * has lanes, or four. */
 #ifdef TT_X86
 INLINE void turn_4(const void *lines, int64_t ld, void *columns, int64_t width) {
     const float *from = lines;
     float *to = columns;
     __m128 r[4];
-    for (int i = 0; i < 4; i++) {
-        __builtin_prefetch(from + i * ld + 32);
-        r[i] = _mm_loadu_ps(from + i * ld);
-    }
+    for (int i = 0; i < 4; i++) r[i] = _mm_loadu_ps(from + i * ld);
     _MM_TRANSPOSE4_PS(r[0], r[1], r[2], r[3]);
     for (int k = 0; k < 4; k++) _mm_storeu_ps(to + k * width, r[k]);
 }
+#ifdef __AVX512F__
+#define TURNED 16
+INLINE void turn_many(const float *from, int64_t ld, float *to, int64_t width) {
+    __m512 r[4];
+    for (int i = 0; i < 4; i++) {
+        r[i] = _mm512_castps128_ps512(_mm_loadu_ps(from + i * ld));
+        r[i] = _mm512_insertf32x4(r[i], _mm_loadu_ps(from + (i + 4) * ld), 1);
+        r[i] = _mm512_insertf32x4(r[i], _mm_loadu_ps(from + (i + 8) * ld), 2);
+        r[i] = _mm512_insertf32x4(r[i], _mm_loadu_ps(from + (i + 12) * ld), 3);
+    }
+    __m512d low = (__m512d)_mm512_unpacklo_ps(r[0], r[1]), high = (__m512d)_mm512_unpackhi_ps(r[0], r[1]);
+    __m512d low2 = (__m512d)_mm512_unpacklo_ps(r[2], r[3]), high2 = (__m512d)_mm512_unpackhi_ps(r[2], r[3]);
+    _mm512_storeu_pd(to, _mm512_unpacklo_pd(low, low2));
+    _mm512_storeu_pd(to + width, _mm512_unpackhi_pd(low, low2));
+    _mm512_storeu_pd(to + 2 * width, _mm512_unpacklo_pd(high, high2));
+    _mm512_storeu_pd(to + 3 * width, _mm512_unpackhi_pd(high, high2));
+}
+#elif defined __AVX2__
+#define TURNED 8
+INLINE void turn_many(const float *from, int64_t ld, float *to, int64_t width) {
+    __m256 r[4];
+    for (int i = 0; i < 4; i++) {
+        r[i] = _mm256_castps128_ps256(_mm_loadu_ps(from + i * ld));
+        r[i] = _mm256_insertf128_ps(r[i], _mm_loadu_ps(from + (i + 4) * ld), 1);
+    }
+    __m256d low = (__m256d)_mm256_unpacklo_ps(r[0], r[1]), high = (__m256d)_mm256_unpackhi_ps(r[0], r[1]);
+    __m256d low2 = (__m256d)_mm256_unpacklo_ps(r[2], r[3]), high2 = (__m256d)_mm256_unpackhi_ps(r[2], r[3]);
+    _mm256_storeu_pd((double *)to, _mm256_unpacklo_pd(low, low2));
+    _mm256_storeu_pd((double *)(to + width), _mm256_unpackhi_pd(low, low2));
+    _mm256_storeu_pd((double *)(to + 2 * width), _mm256_unpacklo_pd(high, high2));
+    _mm256_storeu_pd((double *)(to + 3 * width), _mm256_unpackhi_pd(high, high2));
+}
+#else
+#define TURNED 4
+#define turn_many turn_4
+#endif
 INLINE void turn_8(const void *lines, int64_t ld, void *columns, int64_t width) {
     const double *from = lines;
     double *to = columns;
     for (int i = 0; i < 4; i += 2) {
         const double *first = from + i * ld, *second = first + ld;
-        __builtin_prefetch(first + 16);
-        __builtin_prefetch(second + 16);
         for (int k = 0; k < 4; k += 2) {
             __m128d a = _mm_loadu_pd(first + k), b = _mm_loadu_pd(second + k);
             _mm_storeu_pd(to + k * width + i, _mm_unpacklo_pd(a, b));
@@ -137,6 +168,8 @@ INLINE void turn_8(const void *lines, int64_t ld, void *columns, int64_t width) 
             for (int i = 0; i < 4; i++)                                                                                \
                 memcpy((T *)columns + k * width + i, (const T *)lines + i * ld + k, sizeof(T));                        \
     }
+#define TURNED 4
+#define turn_many turn_4
 TURN(4, uint32_t)
 TURN(8, uint64_t)
 #undef TURN
