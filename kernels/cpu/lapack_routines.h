@@ -152,14 +152,14 @@ static int OF(solve_triangular)(const tt_matrix *c) {
 }
 
 #ifndef COMPLEX
-#include "cpu/eigh_large.h"
+#include "cpu/reflections.h"
 #endif
 
 static int OF(eigenvalues)(const tt_matrix *c, char job) {
     char part = c->option ? 'U' : 'L';
     if (!asks(c) && !OF(is_finite)(c->a, c->n, c->n, part)) return NOT_FINITE;
 #ifndef COMPLEX
-    if (job == 'V' && OF(is_large)(c)) return OF(eigh_large)(c);
+    if (job == 'V' && OF(is_large)(c, part)) return OF(eigh_large)(c);
 #endif
     return LAPACK(heevd)(COL_MAJOR, job, part, c->n, c->a, at_least_1(c->n), c->out[0], c->work, c->lwork RWORK_SIZE,
                          c->iwork, c->liwork);
@@ -243,6 +243,9 @@ static int OF(svd)(const tt_matrix *c) {
     int v_rows = c->option ? c->n : c->k;
     if (asks(c)) OF(want_for_svd)(c, true);
     else if (!OF(is_finite)(c->a, c->m, c->n, 'A')) return NOT_FINITE;
+#ifndef COMPLEX
+    if (OF(is_large)(c, 'A')) return OF(svd_large)(c);
+#endif
     return LAPACK(gesdd)(COL_MAJOR, c->option ? 'A' : 'S', c->m, c->n, c->a, at_least_1(c->m), c->out[1], u,
                          at_least_1(c->m), v, at_least_1(v_rows), c->work, c->lwork RWORK, c->iwork);
 }

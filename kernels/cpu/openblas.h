@@ -58,7 +58,11 @@
     X(s##sytrd, LAPACKE_##s##sytrd_work, int, int layout, char uplo, int n, T *a, int lda, T *d, T *e, T *tau,         \
       T *work, int lwork)                                                                                              \
     X(s##stedc, LAPACKE_##s##stedc_work, int, int layout, char vectors, int n, T *d, T *e, T *z, int ldz, T *work,     \
-      int lwork, int *iwork, int liwork)
+      int lwork, int *iwork, int liwork)                                                                               \
+    X(s##gebrd, LAPACKE_##s##gebrd_work, int, int layout, int m, int n, T *a, int lda, T *d, T *e, T *tau_q, T *tau_p, \
+      T *work, int lwork)                                                                                              \
+    X(s##bdsdc, LAPACKE_##s##bdsdc_work, int, int layout, char uplo, char vectors, int n, T *d, T *e, T *u, int ldu,   \
+      T *vt, int ldvt, T *q, int *iq, T *work, int *iwork)
 #define TT_LAPACK_COMPLEX(X, s, R)                                                                                     \
     TT_LAPACK_OF(X, s, R _Complex, R, un, he, TT_LAPACK_RWORK(R), TT_LAPACK_RWORK_SIZE(R), TT_LAPACK_ONE_PART(R))
 #define TT_LAPACK_TWO_PARTS(T) , T *wr, T *wi

@@ -451,3 +451,26 @@ def test_eigenvectors_of_large_matrices(n, dtype, scale, part):
     bound = 50 * np.finfo(dtype).eps
     assert np.abs(a.astype("float64") @ vectors - vectors * values).max() <= bound * np.abs(values).max()
     assert np.abs(vectors.T @ vectors - np.eye(n)).max() <= bound
+
+
+@pytest.mark.parametrize("n", [191, 192, 257, 320])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("scale,corner", [(1.0, None), (1e-20, None), (1e18, None), (1.0, (0, -1)), (1.0, (-1, 0))])
+def test_singular_vectors_of_large_matrices(n, dtype, scale, corner):
+    """With the same bits for any number of threads; of a matrix with a row of zeros and two that are equal, too. The
+    square of the corner overflows."""
+    a = (np.random.default_rng(n).standard_normal((n, n)) * scale).astype(dtype)
+    a[3], a[5] = 0, a[4]
+    if corner:
+        a[corner] = np.finfo(dtype).max / 1000
+    before, found = tt.get_num_threads(), []
+    for threads in (1, 2, 5):
+        tt.set_num_threads(threads)
+        found.append([t.numpy() for t in tt.linalg.svd(tt.from_numpy(a))])
+    tt.set_num_threads(before)
+    u, s, v = (t.astype("float64") for t in found[0])
+    assert all(np.array_equal(one, other) for three in found[1:] for one, other in zip(found[0], three))
+    bound = 50 * np.finfo(dtype).eps
+    assert np.abs(u * s @ v - a).max() <= bound * s.max() and (s[:-1] >= s[1:]).all() and s[-1] <= bound * s.max()
+    assert max(np.abs(u.T @ u - np.eye(n)).max(), np.abs(v @ v.T - np.eye(n)).max()) <= bound
+    np.testing.assert_allclose(s, np.linalg.svd(a.astype("float64"))[1], rtol=0, atol=bound * s.max())
