@@ -140,9 +140,10 @@ def test_products_in_strips(keep_isa, m, k, n, dtype):
             for right in (tt.tensor(b), tt.tensor(b.T.copy()).t(), tt.tensor(np.pad(b, 1))[1:-1, 1:-1]):
                 assert (np.abs((left @ right).numpy() - exact) <= bound).all()
                 for alpha, beta in ((1, 1), (-1.5, 0.5), (2, 0)):
-                    got = tt.addmm(tt.tensor(c), left, right, alpha=alpha, beta=beta).numpy()
-                    room = 2 * bound * abs(alpha) + 4 * np.finfo(dtype).eps * (np.abs(exact) * 2 + np.abs(c))
-                    assert (np.abs(got - (alpha * exact + beta * c)) <= room).all()
+                    for added in (c, c[0]):
+                        got = tt.addmm(tt.tensor(added), left, right, alpha=alpha, beta=beta).numpy()
+                        room = 2 * bound * abs(alpha) + 4 * np.finfo(dtype).eps * (np.abs(exact) * 2 + np.abs(added))
+                        assert (np.abs(got - (alpha * exact + beta * added)) <= room).all()
 
 
 def test_an_unknown_instruction_set_is_refused():

@@ -74,7 +74,7 @@ static char *at(const job *j, const heads *m, int64_t n, int64_t head, int64_t r
 static void multiply(const job *j, void *memory, bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k,
                      double alpha, const void *a, int64_t lda, const void *b, int64_t ldb, double beta, void *c,
                      int64_t ldc) {
-    tt_float_product p = {j->dtype, m, n, k, {a, lda, trans_a}, {b, ldb, trans_b}, alpha, beta, c, ldc};
+    tt_float_product p = {j->dtype, m, n, k, {a, lda, trans_a}, {b, ldb, trans_b}, alpha, beta, c, ldc, NULL};
     if (m && n) tt_multiply_floats(&p, memory);
 }
 

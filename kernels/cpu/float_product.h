@@ -21,7 +21,7 @@ typedef struct {
     bool trans;
 } tt_operand;
 
-/* c = alpha a b + beta c: (m, k) times (k, n). */
+/* c = alpha a b + beta c: (m, k) times (k, n); or, in strips, c = alpha a b + `row`, n numbers for each row of c. */
 typedef struct {
     int dtype;
     int64_t m, n, k;
@@ -29,6 +29,7 @@ typedef struct {
     double alpha, beta;
     void *c;
     int64_t ldc;
+    const void *row; /* or NULL */
 } tt_float_product;
 
 bool tt_suits_strips(const tt_float_product *p);

@@ -42,7 +42,7 @@ static void add_by_blas(const tt_product *p, const char *a, const char *b, int64
         int64_t depth = p->k - l < DEPTH ? p->k - l : DEPTH;
         tt_operand left = {m->wide[0], p->a.trans ? rows : depth, p->a.trans};
         tt_operand right = {m->wide[1], p->b.trans ? depth : cols, p->b.trans};
-        tt_float_product part = {TT_F32, rows, cols, depth, left, right, 1, l > 0, m->sums, cols};
+        tt_float_product part = {TT_F32, rows, cols, depth, left, right, 1, l > 0, m->sums, cols, NULL};
         widen(p->dtype, a + l * (p->a.trans ? p->a.ld : 1) * 2, p->a.ld, p->a.trans ? depth : rows, left.ld,
               m->wide[0]);
         widen(p->dtype, b + l * (p->b.trans ? 1 : p->b.ld) * 2, p->b.ld, p->b.trans ? cols : depth, right.ld,

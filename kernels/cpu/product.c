@@ -13,7 +13,7 @@
 #include <limits.h>
 #include <string.h>
 
-#define TILE 512 /* the most rows and columns of one call */
+#define TILE 512 /* the most rows and columns of one call of the library's */
 #define TILE_MIN 64 /* and the fewest that a tile is cut down to */
 #define PARALLEL_WORK ((int64_t)1 << 21) /* multiplications that are worth a second thread */
 #define JOB_LEAST ((int64_t)1 << 18) /* a product that is worth a job */
@@ -25,6 +25,7 @@ typedef struct {
     int64_t tile_m, tile_n, across, tiles;
     char *c;
     bool strips; /* Note [Products in strips] */
+    const char *row; /* what is added to each row of such a product, or NULL */
     void *memory; /* for those of one thread, or NULL */
     bool failed; /* out of memory */
 } job;
@@ -51,8 +52,14 @@ INTEGER_PRODUCT(64, uint64_t)
 
 static tt_float_product as_floats(const tt_product *p, const char *a, const char *b, char *c, int64_t rows,
                                   int64_t cols) {
-    return (tt_float_product){p->dtype, rows,    cols, p->k, {a, p->a.ld, p->a.trans}, {b, p->b.ld, p->b.trans},
-                              p->alpha, p->beta, c,    p->n};
+    tt_operand left = {a, p->a.ld, p->a.trans}, right = {b, p->b.ld, p->b.trans};
+    return (tt_float_product){p->dtype, rows, cols, p->k, left, right, p->alpha, p->beta, c, p->n, NULL};
+}
+
+/* The numbers that a bias of one dimension adds to each row. */
+static const char *row_of(const tt_product *p, const tt_array *bias) {
+    if (p->beta != 1 || p->asynchronous || bias->dtype != p->dtype || bias->ndim != 1) return NULL;
+    return bias->shape[0] == p->n && bias->strides[0] == 1 ? bias->data : NULL;
 }
 
 #define COMPLEX_PRODUCT(s, T)                                                                                          \
@@ -91,6 +98,7 @@ static void run_tiles(void *context, int64_t begin, int64_t end) {
             stack /= p->p->batch[d];
         }
         tt_float_product floats = as_floats(p->p, a, b, c, rows, cols);
+        if (p->row) floats.row = p->row + j * size;
         if (p->strips) tt_multiply_strips(&floats, memory);
         else if (memory) tt_half_product(p->p, a, b, c, rows, cols, memory);
         else if (p->p->dtype == TT_F32 || p->p->dtype == TT_F64) tt_multiply_by_blas(&floats);
@@ -109,17 +117,18 @@ static int64_t work_of(const tt_product *p, int64_t rows, int64_t cols) {
     return rows * cols * p->k / tt_half_speed(p, rows, cols);
 }
 
-/* Tiles as large as TILE allows, but enough of them to share out. A product with a vector is bound by memory. */
+/* Tiles as large as may be, but enough of them to share out. A product with a vector is bound by memory. */
 static void choose_tiles(job *p, int threads) {
     int64_t work = work_of(p->p, p->p->m, p->p->n), wanted = work >= LARGE_WORK ? 8 : 4, unit_m = 16, unit_n = 16;
+    int64_t limit = p->strips ? INT_MAX : TILE;
     bool vector = p->p->m == 1 || p->p->n == 1;
     if (p->strips) {
         wanted = threads > 1 ? 2 * threads : 1;
         unit_m = tt_float_product_loops_of(p->p->dtype)->tile_rows;
         unit_n = tt_float_product_loops_of(p->p->dtype)->tile_columns;
     }
-    p->tile_m = vector ? (p->p->m == 1 ? 1 : INT_MAX) : TILE;
-    p->tile_n = vector ? (p->p->n == 1 ? 1 : INT_MAX) : pieces(TILE, unit_n) * unit_n;
+    p->tile_m = vector ? (p->p->m == 1 ? 1 : INT_MAX) : limit;
+    p->tile_n = vector ? (p->p->n == 1 ? 1 : INT_MAX) : limit;
     if (vector) {
         int64_t run = 1 + ((int64_t)1 << 17) / (p->p->k + 1);
         run = run < TILE_MIN ? TILE_MIN : run;
@@ -196,8 +205,9 @@ bool tt_cpu_product(tt_product *p, tt_array *out, const tt_array *a, const tt_ar
     bool is_float = !tt_is_integral(p->dtype), ok = false;
     int claimed = 0, threads = may_be_shared(p) ? tt_get_num_threads() : 1;
     tt_array *wide = p->dtype == out->dtype ? out : tt_empty(p->dtype, out->ndim, out->shape);
-    if (!wide || (p->beta != 0 && tt_copy_now(wide, bias) < 0)) goto end;
+    if (!wide) goto end;
     if (p->k == 0) {
+        if (p->beta != 0 && tt_copy_now(wide, bias) < 0) goto end;
         if (p->beta == 0 && tt_fill_now(wide, TT_KIND_INT, 0, 0) < 0) goto end;
         int64_t parts = out->numel * (tt_is_complex(p->dtype) ? 2 : 1);
         if (tt_real_dtype(p->dtype) == TT_F32) scale_f32((float *)wide->data, parts, (float)p->beta);
@@ -212,7 +222,9 @@ bool tt_cpu_product(tt_product *p, tt_array *out, const tt_array *a, const tt_ar
         if (p->dtype == TT_F32 || p->dtype == TT_F64) {
             tt_float_product floats = as_floats(p, NULL, NULL, NULL, p->m, p->n);
             j.strips = tt_suits_strips(&floats);
+            j.row = j.strips && p->beta != 0 ? row_of(p, bias) : NULL;
         }
+        if (p->k && p->beta != 0 && !j.row && tt_copy_now(wide, bias) < 0) goto end;
         if (is_float && !j.strips && !(threads = tt_blas_enter(threads, &claimed))) goto end;
         bool may_wait = p->asynchronous && !tt_is_half(p->dtype); /* its failure could not be told */
         if (!may_wait || threads == 1 || !put_off(&j, out, a, b)) run(&j, threads);

@@ -62,9 +62,9 @@ typedef struct {
     const T *strips, *rows;
 } OF(block);
 
-/* Adds the product of some rows and a block to `to`; `first`: stores it. */
-static void OF(multiply_rows)(const tt_float_product *p, int64_t row, int64_t slice, OF(block) b, bool first, T *to,
-                              T *panel, T *edge) {
+/* `to` = the product of some rows and a block, and what is to be added: rows, add_step apart, if it is not NULL. */
+static void OF(multiply_rows)(const tt_float_product *p, int64_t row, int64_t slice, OF(block) b, const T *add,
+                              int64_t add_step, T *to, T *panel, T *edge) {
     T alpha = (T)p->alpha;
     int64_t m = least(TILE_ROWS, p->m - row);
     const T *a = (const T *)p->a.data + (p->a.trans ? row + slice * p->a.ld : slice + row * p->a.ld), *lines[TILE_ROWS];
@@ -75,8 +75,6 @@ static void OF(multiply_rows)(const tt_float_product *p, int64_t row, int64_t sl
         int64_t vectors = OF(strip)(b.cols - j), n = least(vectors * LANES, b.cols - j);
         width = vectors * LANES;
         bool whole = n == width;
-        T *at = whole ? to + j : edge;
-        int64_t step = whole ? p->ldc : width;
         OF(operands)
         o = {.k = b.depth,
              .a = panel,
@@ -86,13 +84,13 @@ static void OF(multiply_rows)(const tt_float_product *p, int64_t row, int64_t sl
              .b = b.rows ? b.rows + j : b.strips + j * b.depth,
              .b_step = b.rows ? b.ld : width,
              .scale = alpha == 1 ? NULL : &alpha,
-             .kind = first ? NOTHING : MATRIX,
-             .add = at,
-             .add_step = step,
-             .out = at,
-             .out_step = step};
-        for (int64_t i = 0; !whole && !first && i < m; i++)
-            memcpy(edge + i * width, to + j + i * p->ldc, (size_t)n * sizeof(T));
+             .kind = add ? MATRIX : NOTHING,
+             .add = whole ? add + j : edge,
+             .add_step = whole ? add_step : width,
+             .out = whole ? to + j : edge,
+             .out_step = whole ? p->ldc : width};
+        for (int64_t i = 0; !whole && add && i < m; i++)
+            memcpy(edge + i * width, add + j + i * add_step, (size_t)n * sizeof(T));
         OF(product)(m, (int)vectors, !p->a.trans, o);
         for (int64_t i = 0; !whole && i < m; i++) memcpy(to + j + i * p->ldc, edge + i * width, (size_t)n * sizeof(T));
     }
@@ -110,7 +108,10 @@ static void OF(multiply)(const tt_float_product *p, void *memory) {
             const T *b = (const T *)p->b.data + (p->b.trans ? l + j * p->b.ld : j + l * p->b.ld);
             if (!p->b.trans && p->m <= FEW_ROWS && p->n % LANES == 0) block.rows = b;
             else OF(pack_strips)(&p->b, b, block.cols, block.depth, strips);
-            for (int64_t i = 0; i < p->m; i += TILE_ROWS)
-                OF(multiply_rows)(p, i, l, block, !l && beta == 0, c + i * p->ldc + j, panel, edge);
+            for (int64_t i = 0; i < p->m; i += TILE_ROWS) {
+                T *to = c + i * p->ldc + j;
+                const T *add = l ? to : p->row ? (const T *)p->row + j : beta != 0 ? to : NULL;
+                OF(multiply_rows)(p, i, l, block, add, !l && p->row ? 0 : p->ldc, to, panel, edge);
+            }
         }
 }
