@@ -62,6 +62,15 @@ CALLS = """
     torch.squeeze(Z(2, 3), 0, -99)
     torch.squeeze(Z(2, 1, 1), (1, 2))
     torch.squeeze(Z(2, 1, 1), [1, 2])
+    torch.squeeze(Z(2, 1, 1), (1, 1))
+    Z(2, 3).shape * 2
+    2 * Z(2, 3).shape
+    (1,) + Z(2, 3).shape
+    Z(2, 3).shape + (1,)
+    Z(2, 3).shape * 1.5
+    Z(2, 1, 1).squeeze((1, -2))
+    Z(1).squeeze_((0, 0))
+    Z().squeeze((0, -1))
     torch.squeeze(Z(2, 1, 1), dim=1)
     torch.squeeze(Z(2, 1, 1), 7)
     torch.squeeze(Z(2, 1, 1), "x")
@@ -169,6 +178,8 @@ CALLS = [line.strip() for line in CALLS.splitlines() if line.strip() and not lin
 
 def described(value):
     """What both libraries should agree on."""
+    if type(value).__name__ == "Size":
+        return "Size", list(value)
     if isinstance(value, (tuple, list)):
         return [described(v) for v in value]
     if hasattr(value, "tolist"):

@@ -207,6 +207,14 @@ class Size(tuple):
     def __add__(self, other):
         return Size(tuple(self) + tuple(other))
 
+    def __radd__(self, other):
+        return Size(tuple(other) + tuple(self))
+
+    def __mul__(self, other):
+        return tuple.__new__(Size, tuple.__mul__(self, other))
+
+    __rmul__ = __mul__
+
 
 @functools.cache
 def exact_integers(d: dtype) -> tuple[int, int]:

@@ -137,7 +137,7 @@ tt_array *tt_view_squeezed(tt_array *a, int n, int64_t *dims) {
     int ndim = 0;
     for (int k = 0; k < n; k++) {
         int64_t d = dim_of(dims[k], a->ndim);
-        if (d < 0) return tt_decline();
+        if (d < 0 || among >> d & 1) return tt_decline();
         among |= (uint64_t)1 << d;
     }
     for (int d = 0; d < a->ndim; d++) {

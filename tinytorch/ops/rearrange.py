@@ -14,7 +14,7 @@ from .create import tensor
 from .declare import both, function, ints, method, primitive, shown, update, write_out
 from .index import AT, INDEX, KEEP, LEFT_OUT, SLICE, reader, view_scatter
 from .join import cat
-from .shape import contiguous_strides
+from .shape import contiguous_strides, distinct
 
 # Order along dimensions.
 
@@ -22,14 +22,6 @@ from .shape import contiguous_strides
 @primitive(input=lambda g, dims: _flip(g, dims))
 def _flip(input, dims):
     return owned.tt_flip(input._h, len(dims), dims)
-
-
-def _distinct(op: str, input, dims) -> tuple:
-    dims = tuple(input._dim(d) for d in dims)
-    for d in dims:
-        if dims.count(d) > 1:
-            raise RuntimeError(f"{op}: dim {d} appears multiple times in the list of dims")
-    return dims if input._h.ndim else ()
 
 
 @function
@@ -44,7 +36,7 @@ def flip(input, dims):
         RuntimeError: a dimension is named twice
         TypeError: ``dims`` is a number
     """
-    return _flip(input, _distinct("flip", input, ints(tuple(dims))))
+    return _flip(input, distinct("flip", input, ints(tuple(dims))))
 
 
 @both
@@ -58,7 +50,7 @@ def fliplr(input):
 @method
 def flip(self, dims, *rest):  # noqa: F811
     """``tinytorch.flip``, which also takes the dimensions one by one."""
-    return _flip(self, _distinct("flip", self, ints((dims, *rest))))
+    return _flip(self, distinct("flip", self, ints((dims, *rest))))
 
 
 @both

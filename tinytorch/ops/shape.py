@@ -369,13 +369,22 @@ def squeeze(input, dim=None, *rest):
         A view; a dimension of another size stays.
     Raises:
         IndexError: a dimension is out of range
+        RuntimeError: one is named twice
     """
     return _squeezed(input, dim, *rest)
 
 
+def distinct(op: str, input, dims) -> tuple:
+    dims = tuple(input._dim(d) for d in dims)
+    for d in dims:
+        if dims.count(d) > 1:
+            raise RuntimeError(f"{op}: dim {d} appears multiple times in the list of dims")
+    return dims if input._h.ndim else ()
+
+
 def _squeezed(input, dim, *rest):
-    dims = range(input._h.ndim) if dim is None else [input._dim(d) for d in ints((dim, *rest))]
-    return _squeeze(input, tuple(dims), dim if dim is None or isinstance(dim, int) and not rest else ())
+    dims = tuple(range(input._h.ndim)) if dim is None else distinct("squeeze", input, ints((dim, *rest)))
+    return _squeeze(input, dims, dim if dim is None or isinstance(dim, int) and not rest else ())
 
 
 @function  # noqa: F811
@@ -395,6 +404,7 @@ def squeeze(input, dim=None):  # noqa: F811
         A view; a dimension of another size stays.
     Raises:
         IndexError: a dimension is out of range
+        RuntimeError: one is named twice
     """
     return _squeezed(input, dim)
 

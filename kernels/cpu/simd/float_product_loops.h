@@ -85,7 +85,9 @@ static void OF(multiply_rows)(const tt_float_product *p, int64_t row, int64_t sl
              .b_step = b.rows ? b.ld : width,
              .scale = alpha == 1 ? NULL : &alpha,
              .kind = add ? MATRIX : NOTHING,
-             .add = whole ? add + j : edge,
+             .add = !whole ? edge
+                    : add  ? add + j
+                           : NULL,
              .add_step = whole ? add_step : width,
              .out = whole ? to + j : edge,
              .out_step = whole ? p->ldc : width};
