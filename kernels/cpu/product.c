@@ -18,6 +18,7 @@
 #define PARALLEL_WORK ((int64_t)1 << 21) /* multiplications that are worth a second thread */
 #define JOB_LEAST ((int64_t)1 << 18) /* a product that is worth a job */
 #define JOB_MOST ((int64_t)1 << 26) /* and, times threads, few enough to be left to one */
+#define PACKING 6 /* multiplications that take as long as packing an element of a strip */
 #define LARGE_WORK ((int64_t)1 << 27) /* from here on more tiles, for machines with many cores */
 
 typedef struct {
@@ -117,18 +118,27 @@ static int64_t work_of(const tt_product *p, int64_t rows, int64_t cols) {
     return rows * cols * p->k / tt_half_speed(p, rows, cols);
 }
 
-/* Tiles as large as may be, but enough of them to share out. A product with a vector is bound by memory. */
-static void choose_tiles(job *p, int threads) {
-    int64_t work = work_of(p->p, p->p->m, p->p->n), wanted = work >= LARGE_WORK ? 8 : 4, unit_m = 16, unit_n = 16;
-    int64_t limit = p->strips ? INT_MAX : TILE;
-    bool vector = p->p->m == 1 || p->p->n == 1;
-    if (p->strips) {
-        wanted = threads > 1 ? 2 * threads : 1;
-        unit_m = tt_float_product_loops_of(p->p->dtype)->tile_rows;
-        unit_n = tt_float_product_loops_of(p->p->dtype)->tile_columns;
+/* One tile for each thread, where the work is worth it: the cut whose tile takes the least time, its packing included. */
+static void cut_strips(job *p, int threads) {
+    int64_t m = p->p->m, n = p->p->n, least_time = INT64_MAX;
+    int64_t parts = most(1, least(pieces(threads, p->p->stack), work_of(p->p, m, n) / PARALLEL_WORK));
+    const tt_float_product_loops *loops = tt_float_product_loops_of(p->p->dtype);
+    for (int64_t down = 1; down <= parts; down++) {
+        if (parts % down) continue;
+        int64_t rows = pieces(pieces(m, down), loops->tile_rows) * loops->tile_rows;
+        int64_t cols = pieces(pieces(n, parts / down), loops->tile_columns) * loops->tile_columns;
+        int64_t time = rows * cols + PACKING * (cols + (p->p->a.trans ? rows : 0));
+        if (time >= least_time) continue;
+        least_time = time, p->tile_m = rows, p->tile_n = cols;
     }
-    p->tile_m = vector ? (p->p->m == 1 ? 1 : INT_MAX) : limit;
-    p->tile_n = vector ? (p->p->n == 1 ? 1 : INT_MAX) : limit;
+}
+
+/* Tiles as large as TILE allows, but enough of them to share out. A product with a vector is bound by memory. */
+static void cut(job *p) {
+    int64_t work = work_of(p->p, p->p->m, p->p->n), wanted = work >= LARGE_WORK ? 8 : 4;
+    bool vector = p->p->m == 1 || p->p->n == 1;
+    p->tile_m = vector ? (p->p->m == 1 ? 1 : INT_MAX) : TILE;
+    p->tile_n = vector ? (p->p->n == 1 ? 1 : INT_MAX) : TILE;
     if (vector) {
         int64_t run = 1 + ((int64_t)1 << 17) / (p->p->k + 1);
         run = run < TILE_MIN ? TILE_MIN : run;
@@ -140,16 +150,17 @@ static void choose_tiles(job *p, int threads) {
             bool enough = pieces(p->p->m, tm) * pieces(p->p->n, tn) * p->p->stack >= wanted;
             if (enough || work_of(p->p, tm, tn) < PARALLEL_WORK) break;
             if ((tm >= tn ? tm : tn) < 2 * TILE_MIN) break;
-            if (tm > tn) p->tile_m = pieces(pieces(tm, 2), unit_m) * unit_m;
-            else p->tile_n = pieces(pieces(tn, 2), unit_n) * unit_n;
+            if (tm > tn) p->tile_m = (pieces(tm, 2) + 15) / 16 * 16;
+            else p->tile_n = (pieces(tn, 2) + 15) / 16 * 16;
         }
     }
-    p->across = pieces(p->p->n, p->tile_n);
-    p->tiles = pieces(p->p->m, p->tile_m) * p->across;
 }
 
 static void run(job *p, int threads) {
-    choose_tiles(p, threads);
+    if (p->strips) cut_strips(p, threads);
+    else cut(p);
+    p->across = pieces(p->p->n, p->tile_n);
+    p->tiles = pieces(p->p->m, p->tile_m) * p->across;
     if (threads == 1) {
         run_tiles(p, 0, p->p->stack * p->tiles);
         return;
