@@ -1,4 +1,4 @@
-"""Where BLAS is: the package scipy-openblas32. The C side opens it at the first product of matrices."""
+"""Where BLAS is: the package scipy-openblas32. The C side opens it at the first product or decomposition that it makes."""
 
 from __future__ import annotations
 

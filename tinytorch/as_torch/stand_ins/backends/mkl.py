@@ -4,5 +4,5 @@ __all__ = ["is_available"]
 
 
 def is_available() -> bool:
-    """False: OpenBLAS multiplies matrices."""
+    """False: OpenBLAS and kernels of ours multiply matrices."""
     return False
