@@ -130,7 +130,7 @@ static void forward_block(const job *j, int64_t n, int64_t h, int64_t i, char *s
 
 static void forward_range(void *context, int64_t begin, int64_t end) {
     job *j = context;
-    int64_t of_product = tt_strips_memory(j->dtype);
+    int64_t of_product = tt_strips_memory(j->dtype, TT_PRODUCT_COLUMNS, TT_PRODUCT_DEPTH);
     char *memory = tt_scratch(of_product + (ROWS * KEYS + 2 * ROWS + KEYS + 2 * GROUP) * j->size);
     if (!memory) {
         __atomic_store_n(&j->failed, true, __ATOMIC_RELAXED);
@@ -186,7 +186,7 @@ static heads found_by(const job *j, int64_t part) {
 static void backward_range(void *context, int64_t begin, int64_t end) {
     job *j = context;
     const tt_attention_work *w = j->w;
-    int64_t tile = ROWS_BACK * KEYS_BACK, of_product = tt_strips_memory(j->dtype);
+    int64_t tile = ROWS_BACK * KEYS_BACK, of_product = tt_strips_memory(j->dtype, TT_PRODUCT_COLUMNS, TT_PRODUCT_DEPTH);
     char *memory = tt_scratch(of_product + ((w->drops ? 3 : 2) * tile + w->rows + KEYS_BACK + 2 * GROUP) * j->size);
     if (!memory) {
         __atomic_store_n(&j->failed, true, __ATOMIC_RELAXED);

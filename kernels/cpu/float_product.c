@@ -1,5 +1,6 @@
 /* Which way a product of float32 or float64 takes: Note [Products in strips]. */
 #include "cpu/float_product.h"
+#include "core/sizes.h"
 #include "cpu/openblas.h"
 #include "cpu/simd.h"
 
@@ -22,10 +23,11 @@ bool tt_suits_strips(const tt_float_product *p) {
     return p->b.trans || (double)p->m * (double)p->n * (double)p->k > SMALL;
 }
 
-int64_t tt_strips_memory(int dtype) {
+int64_t tt_strips_memory(int dtype, int64_t n, int64_t k) {
     const tt_float_product_loops *loops = tt_float_product_loops_of(dtype);
-    int64_t lines = loops->tile_rows + TT_PRODUCT_COLUMNS, edge = loops->tile_rows * loops->tile_columns;
-    return (lines * TT_PRODUCT_DEPTH + edge) * tt_itemsizes[dtype];
+    int64_t cols = pieces(least(n, TT_PRODUCT_COLUMNS), loops->tile_columns) * loops->tile_columns;
+    int64_t depth = pieces(least(k, TT_PRODUCT_DEPTH), 8) * 8;
+    return (loops->tile_rows * (loops->tile_columns + depth) + cols * depth) * tt_itemsizes[dtype];
 }
 
 void tt_multiply_strips(const tt_float_product *p, void *memory) {

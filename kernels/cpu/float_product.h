@@ -4,8 +4,8 @@
  * The right operand is packed in strips of as many columns as the registers hold sums of, TT_PRODUCT_DEPTH rows at a
  * time; the tiles of convolutions (simd/tile.h) multiply them by a few rows of the left one. Rows of the left operand,
  * and of the right one if the left one has few, are read where they lie. On one core of an EPYC (Zen 4), whose clock
- * allows 112 GFLOP/s, 1024 x 1024 x 1024 floats take 19.9 ms, 23 by OpenBLAS, 22 to 26 by MKL; 4 x 1024 by the transpose
- * of 1024 x 1024, a layer of few rows, 0.22 ms, 0.70 by OpenBLAS.
+ * allows 112 GFLOP/s, 1024 x 1024 x 1024 floats take 19.9 ms, 23 by OpenBLAS, 22 to 26 by MKL; 4 x 1024 by the
+ * transpose of 1024 x 1024, a layer of few rows, 0.22 ms, 0.70 by OpenBLAS.
  *
  * An element's sum has one order: slices of TT_PRODUCT_DEPTH products, one after the other, each summed from 0. So the
  * bits depend neither on the tiles that a product is cut into nor on the number of threads. BLAS has what a tile does
@@ -34,7 +34,7 @@ typedef struct {
 } tt_float_product;
 
 bool tt_suits_strips(const tt_float_product *p);
-int64_t tt_strips_memory(int dtype); /* bytes to work in */
+int64_t tt_strips_memory(int dtype, int64_t n, int64_t k); /* bytes to work in, for at most such n and k */
 void tt_multiply_strips(const tt_float_product *p, void *memory);
 void tt_multiply_by_blas(const tt_float_product *p);
 static inline void tt_multiply_floats(const tt_float_product *p, void *memory) {

@@ -74,7 +74,7 @@ COMPLEX_PRODUCT(z, double)
 
 /* What a thread needs to work in. */
 static int64_t memory_of(const job *p) {
-    return p->strips ? tt_strips_memory(p->p->dtype) : tt_is_half(p->p->dtype) ? tt_half_memory() : 0;
+    return p->strips ? tt_strips_memory(p->p->dtype, p->p->n, p->p->k) : tt_is_half(p->p->dtype) ? tt_half_memory() : 0;
 }
 
 static void run_tiles(void *context, int64_t begin, int64_t end) {
@@ -118,7 +118,7 @@ static int64_t work_of(const tt_product *p, int64_t rows, int64_t cols) {
     return rows * cols * p->k / tt_half_speed(p, rows, cols);
 }
 
-/* One tile for each thread, where the work is worth it: the cut whose tile takes the least time, its packing included. */
+/* One tile for each thread, where the work is worth it: the cut whose tile, with what it packs, is done first. */
 static void cut_strips(job *p, int threads) {
     int64_t m = p->p->m, n = p->p->n, least_time = INT64_MAX;
     int64_t parts = most(1, least(pieces(threads, p->p->stack), work_of(p->p, m, n) / PARALLEL_WORK));

@@ -99,9 +99,9 @@ static void OF(multiply_rows)(const tt_float_product *p, int64_t row, int64_t sl
 }
 
 static void OF(multiply)(const tt_float_product *p, void *memory) {
-    T *panel = memory, *edge = panel + TILE_ROWS * TT_PRODUCT_DEPTH, *strips = edge + TILE_ROWS * COLUMNS, *c = p->c;
-    T beta = (T)p->beta;
     int64_t most_deep = pieces(pieces(p->k, pieces(p->k, TT_PRODUCT_DEPTH)), 8) * 8; /* slices of about one depth */
+    T *edge = memory, *panel = edge + TILE_ROWS * COLUMNS, *strips = panel + TILE_ROWS * most_deep, *c = p->c;
+    T beta = (T)p->beta;
     for (int64_t i = 0; beta != 0 && beta != 1 && i < p->m; i++)
         for (int64_t j = 0; j < p->n; j++) c[i * p->ldc + j] *= beta;
     for (int64_t j = 0; j < p->n; j += TT_PRODUCT_COLUMNS)
