@@ -1,4 +1,4 @@
-"""Where BLAS is: the package scipy-openblas32. The C side opens it at the first product or decomposition that it makes."""
+"""Where BLAS is: the package scipy-openblas32. The C side opens it when it first needs it."""
 
 from __future__ import annotations
 
