@@ -118,10 +118,11 @@ static int64_t work_of(const tt_product *p, int64_t rows, int64_t cols) {
     return rows * cols * p->k / tt_half_speed(p, rows, cols);
 }
 
-/* One tile for each thread, where the work is worth it: the cut whose tile, with what it packs, is done first. */
+/* As many tiles for each thread, where the work is worth it: the cut whose tile, with what it packs, is done first. */
 static void cut_strips(job *p, int threads) {
-    int64_t m = p->p->m, n = p->p->n, least_time = INT64_MAX;
-    int64_t parts = most(1, least(pieces(threads, p->p->stack), work_of(p->p, m, n) / PARALLEL_WORK));
+    int64_t m = p->p->m, n = p->p->n, stack = p->p->stack, parts = 1, least_time = INT64_MAX;
+    while (stack * parts % threads && stack * parts < 4 * threads) parts++;
+    parts = most(1, least(parts, work_of(p->p, m, n) / PARALLEL_WORK));
     const tt_float_product_loops *loops = tt_float_product_loops_of(p->p->dtype);
     for (int64_t down = 1; down <= parts; down++) {
         if (parts % down) continue;
