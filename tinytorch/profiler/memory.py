@@ -200,8 +200,8 @@ def _by_maker(life: _Life) -> str:
             top = event
         event = event.parent
     end = life.given.time if life.given is not None else None
-    if top is None:
-        return "input"
+    if top is None:  # a kernel on a thread of the pool works for an operator of another thread
+        return other if life.event is not None and life.event.kind == "kernel" else "input"
     return "input" if top.name in _CREATORS and (end is None or end > top.end) else other
 
 
