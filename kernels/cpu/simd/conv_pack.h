@@ -160,8 +160,11 @@ static void OF(pack_target)(const tt_correlation *c, const T *from, int64_t chan
         int64_t count = least(by, channels - first);
         if (count < by) memset(to, 0, (size_t)(n * by) * sizeof(T));
         int64_t k = 0;
-        for (; step != 1 && k + 4 <= n && places[k + 3].target == places[k].target + 3; k += 4)
-            OF(turn)(from + places[k].target + first * step, step, count, 4, to + k * by, by);
+        for (; step != 1 && k + 4 <= n && places[k + 3].target == places[k].target + 3; k += 4) {
+            const T *in = from + places[k].target + first * step; /* far apart: the processor does not foresee them */
+            for (int64_t i = 0; i < count; i++) __builtin_prefetch(in + i * step + 128 / sizeof(T));
+            OF(turn)(in, step, count, 4, to + k * by, by);
+        }
         for (; k < n; k++) {
             const T *in = from + places[k].target + first * step;
             T *out = to + k * by;

@@ -11,9 +11,6 @@
 #define OF(name) name##_f32
 #define FMA FMA_f32
 #define SPLAT SPLAT_f32
-#define LANES_OF LANES_4
-#define EVEN_LANES_OF EVEN_LANES_4
-#define STORE_LANES STORE_LANES_4
 #include "cpu/simd/tile.h"
 #include "cpu/simd/float_product_loops.h"
 #include "cpu/simd/tile_end.h"
@@ -21,9 +18,6 @@
 #define OF(name) name##_f64
 #define FMA FMA_f64
 #define SPLAT SPLAT_f64
-#define LANES_OF LANES_8
-#define EVEN_LANES_OF EVEN_LANES_8
-#define STORE_LANES STORE_LANES_8
 #include "cpu/simd/tile.h"
 #include "cpu/simd/float_product_loops.h"
 #include "cpu/simd/tile_end.h"

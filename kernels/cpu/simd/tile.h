@@ -60,9 +60,6 @@ INLINE void OF(tile)(const int rows, const int vectors, const bool by_rows, cons
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 3
         for (int j = 0; j < vectors; j++) sum[i][j] = (vec){0};
-    if (o->kind == MATRIX)
-        for (int i = 0; i < rows; i++)
-            for (int j = 0; j < vectors; j++) __builtin_prefetch(o->add + i * o->add_step + j * LANES);
     const T *a = o->a, *b = o->b;
     int64_t a_step = o->a_step, b_step = o->b_step;
     if (by_rows) {
