@@ -53,7 +53,7 @@ typedef struct {
 
 /* What an instruction set provides, for one type of elements. */
 typedef struct {
-    int64_t tile_rows, tile_columns;
+    int64_t lanes, tile_rows, tile_columns;
     void (*multiply)(const tt_float_product *p, void *memory);
     void (*rows_product)(const tt_rows_product *p);
 } tt_float_product_loops;

@@ -127,8 +127,9 @@ static void cut_strips(job *p, int threads) {
     for (int64_t down = 1; down <= parts; down++) {
         if (parts % down) continue;
         int64_t rows = pieces(pieces(m, down), loops->tile_rows) * loops->tile_rows;
-        int64_t cols = pieces(pieces(n, parts / down), loops->tile_columns) * loops->tile_columns;
-        int64_t time = rows * cols + PACKING * (cols + (p->p->a.trans ? rows : 0));
+        int64_t cols = most(loops->tile_columns, pieces(pieces(n, parts / down), loops->lanes) * loops->lanes);
+        int64_t high = least(rows, m), wide = least(cols, n);
+        int64_t time = high * wide + PACKING * (wide + (p->p->a.trans ? high : 0));
         if (time >= least_time) continue;
         least_time = time, p->tile_m = rows, p->tile_n = cols;
     }

@@ -22,5 +22,6 @@
 #include "cpu/simd/float_product_loops.h"
 #include "cpu/simd/tile_end.h"
 
-#define LOOPS(D, T) {TILE_ROWS, VECTORS * BYTES / (int)sizeof(T), multiply_##D, rows_product_##D}
+#define LANES(T) (BYTES / (int)sizeof(T))
+#define LOOPS(D, T) {LANES(T), TILE_ROWS, VECTORS * LANES(T), multiply_##D, rows_product_##D}
 const tt_float_product_loops TT_LOCAL(tt_float_products)[2] = {LOOPS(f32, float), LOOPS(f64, double)};
