@@ -1,4 +1,4 @@
-/* Recurrent layers, as every backend does them: api/recurrent.h. All operands are contiguous, of float32 or float64. */
+/* Recurrent layers, as every backend does them: api/recurrent.h. All operands are contiguous. */
 #pragma once
 #include "core/tt.h"
 
@@ -8,7 +8,8 @@
 enum { TT_RECURRENT_KINDS(TT_RECURRENT_ENUM) TT_NUM_RECURRENT_KINDS };
 
 typedef struct {
-    int kind, dtype;
+    int kind, dtype; /* float32 or float64: of b, c and what is saved */
+    int stored; /* of x, w, h and their gradients: the same, or a half type on the CPU */
     int64_t gates, kept; /* of the kind */
     int64_t batch, hidden, steps; /* N, H */
     const int64_t *sizes;

@@ -1,13 +1,18 @@
 /* Recurrent layers: a step is one call for all threads. Each task takes some rows and some of the hidden numbers, makes
  * their product with the weights, and their gates from it while it is in the cache. The weights are packed once for all
  * steps, and multiplied by the tiles of convolutions: of the few rows of a batch, OpenBLAS would pack them at each
- * step. Tasks follow from the shapes alone, so that the bits do not depend on the number of threads. */
+ * step. Tasks follow from the shapes alone, so that the bits do not depend on the number of threads.
+ *
+ * Rows of half types are converted as they are read and written. Where the CPU has tiles for bfloat16 (bf16_tiles.h),
+ * they multiply the rows as they lie. */
 #include "backend/recurrent.h"
 #include "core/sizes.h"
 #include "core/threads.h"
+#include "cpu/bf16_tiles.h"
 #include "cpu/cpu.h"
 #include "cpu/float_product.h"
 #include "cpu/recurrent.h"
+#include "cpu/simd.h"
 #include <string.h>
 
 TT_ISA_TABLES(tt_recurrent_table, tt_recurrent_rows)
@@ -25,32 +30,89 @@ typedef struct {
     const tt_recurrent_work *w;
     const tt_recurrent_loops *loops;
     const tt_float_product_loops *products;
+    bool half, tiled; /* rows are of a half type; and are multiplied in tiles */
     int64_t size, across; /* of an element; tasks to a row */
-    int64_t strips, k; /* of a task's packed weights, and their rows */
-    char *weights; /* packed, (tasks to a row, strips, k, columns) */
+    int64_t k, gates,
+        wide; /* a task's weights: their rows, columns for a hidden number, and columns as they are packed */
+    char *weights; /* packed, for each task */
     char *zeros; /* WIDTH of them */
     int64_t row, rows; /* of this step: the first one, and how many there are */
     neighbour before, after;
     bool failed;
 } job;
 
-/* The first `m` of `rows` times the weights of task `at` of a row */
-static void product(const job *j, int64_t m, const void *const *rows, int64_t at, char *out) {
-    int64_t columns = j->products->tile_columns, wide = j->strips * columns;
-    tt_rows_product p = {
-        m, j->strips, j->k, rows, j->weights + at * j->k * wide * j->size, out, wide,
-    };
-    if (m) j->products->rows_product(&p);
+/* What a task works in: its product; and of a half type rows of gates and of numbers, and what is multiplied. */
+typedef struct {
+    char *product, *gates[2], *numbers[3], *left;
+    float *sums;
+} room;
+
+static int64_t bytes_of_weights(const job *j) { /* of a task */
+    return j->tiled ? j->wide * pieces(j->k, 32) * 32 * 2 : j->wide * j->k * j->size;
 }
 
-static char *element(const job *j, const tt_array *a, int64_t row, int64_t col, int64_t cols) {
-    return a ? a->data + (row * cols + col) * j->size : NULL;
+static bool enter(job *j, room *r) {
+    int64_t product = ROWS * j->wide, gates = pieces(j->w->gates * j->w->hidden, 16) * 16;
+    int64_t left = ROWS * pieces(j->k, 32) * 32, half = 2 * gates + 3 * WIDTH + left + product;
+    char *at = tt_scratch((product + (j->half ? half : 0)) * j->size);
+    *r = (room){.product = at};
+    if (!at) __atomic_store_n(&j->failed, true, __ATOMIC_RELAXED);
+    if (!at || !j->half) return at;
+    at += product * j->size;
+    for (int i = 0; i < 2; i++, at += gates * j->size) r->gates[i] = at;
+    for (int i = 0; i < 3; i++, at += WIDTH * j->size) r->numbers[i] = at;
+    r->left = at;
+    r->sums = (float *)(at + left * j->size);
+    return true;
+}
+
+/* n numbers of a half type in float32, or the other way round. */
+static void widen(const job *j, const void *from, int64_t n, void *to) {
+    tt_isa->casts[j->w->stored][TT_F32](to, from, n);
+}
+static void narrow(const job *j, const void *from, int64_t n, void *to) {
+    tt_isa->casts[TT_F32][j->w->stored](to, from, n);
+}
+
+static void multiply_tiles(const job *j, const room *r, int64_t m, const void **rows, int64_t at, int64_t width) {
+    uint16_t *left = (uint16_t *)r->left;
+    const uint16_t *right = (const uint16_t *)(j->weights + at * bytes_of_weights(j));
+    int64_t tiles = pieces(j->k, 32), step = tiles * TT_TILES_SIZE, most_tiles = TT_TILES_DEPTH / 32;
+    int64_t columns = j->gates * width;
+    tt_tiles_begin();
+    tt_tiles_pack_left((const uint16_t *const *)rows, 0, true, m, j->k, left, step);
+    for (int64_t t = 0; t < tiles; t += most_tiles)
+        tt_tiles_multiply(left + t * TT_TILES_SIZE, step, right + t * TT_TILES_SIZE, step, m, columns,
+                          least(most_tiles, tiles - t), r->sums, t > 0);
+    tt_tiles_end();
+    for (int64_t i = 0; i < m; i++) tt_tiles_row(r->sums, i, m, columns, (float *)r->product + i * j->wide);
+}
+
+/* The first `m` of `rows` times the weights of task `at` of a row, for `width` hidden numbers */
+static void multiply(const job *j, const room *r, int64_t m, const void **rows, int64_t at, int64_t width) {
+    if (!m) return;
+    if (j->tiled) {
+        multiply_tiles(j, r, m, rows, at, width);
+        return;
+    }
+    for (int64_t i = 0; j->half && i < m; i++) {
+        char *to = r->left + i * j->k * j->size;
+        widen(j, rows[i], j->k, to);
+        rows[i] = to;
+    }
+    tt_rows_product p = {
+        m, j->wide / j->products->tile_columns, j->k, rows, j->weights + at * bytes_of_weights(j), r->product, j->wide};
+    j->products->rows_product(&p);
+}
+
+static char *element(const tt_array *a, int64_t row, int64_t col, int64_t cols) {
+    return a ? a->data + (row * cols + col) * tt_itemsizes[a->dtype] : NULL;
 }
 
 /* A row of the states before this step. */
 static const char *state(const job *j, const tt_array *states, const tt_array *first, int64_t r, int64_t col) {
-    return r < j->before.shared ? element(j, states, j->before.row + r, col, j->w->hidden)
-                                : element(j, first, r, col, j->w->hidden);
+    return r < j->before.shared ? element(states, j->before.row + r, col, j->w->hidden)
+                                : element(first, r, col, j->w->hidden);
 }
 
 /* How many of a task's rows are those of a neighbour, too. */
@@ -66,76 +128,99 @@ static void cut(const job *j, int64_t task, int64_t *row, int64_t *rows, int64_t
     *width = least(WIDTH, j->w->hidden - *col);
 }
 
-static char *room(job *j, int64_t elements) {
-    char *memory = tt_scratch(elements * j->size);
-    if (!memory) __atomic_store_n(&j->failed, true, __ATOMIC_RELAXED);
-    return memory;
+/* Numbers of a row, in float32 if they are of a half type; and where they are to be put. */
+static const void *read(const job *j, const room *r, int slot, const char *from, int64_t width) {
+    if (!j->half || !from) return from;
+    widen(j, from, width, r->numbers[slot]);
+    return r->numbers[slot];
+}
+
+static void *place(const job *j, char *made, char *there) { return j->half && there ? made : there; }
+
+/* The same of a row's gates, `hidden` apart. */
+static const void *read_gates(const job *j, const room *r, const char *from, int64_t col, int64_t width) {
+    int64_t hidden = j->w->hidden;
+    if (!j->half) return from + col * j->size;
+    for (int64_t k = 0; k < j->w->gates; k++)
+        widen(j, from + (k * hidden + col) * 2, width, r->gates[0] + (k * hidden + col) * j->size);
+    return r->gates[0] + col * j->size;
+}
+
+static void write_gates(const job *j, const char *made, int64_t width, char *to) {
+    int64_t hidden = j->w->hidden;
+    for (int64_t k = 0; j->half && to && k < j->w->gates; k++)
+        narrow(j, made + k * hidden * j->size, width, to + k * hidden * 2);
 }
 
 static void forward_range(void *context, int64_t begin, int64_t end) {
     job *j = context;
     const tt_recurrent_work *w = j->w;
-    int64_t hidden = w->hidden, row, rows, col, width, wide = j->strips * j->products->tile_columns;
+    int64_t hidden = w->hidden, row, rows, col, width;
     const void *before[ROWS];
-    char *tile = room(j, ROWS * wide);
-    if (!tile) return;
+    room room;
+    if (!enter(j, &room)) return;
     for (int64_t task = begin; task < end; task++) {
         cut(j, task, &row, &rows, &col, &width);
         for (int64_t r = 0; r < rows; r++) before[r] = state(j, w->y, w->h0, row + r, 0);
-        product(j, rows, before, task % j->across, tile);
+        multiply(j, &room, rows, before, task % j->across, width);
         for (int64_t r = 0; r < rows; r++) {
             int64_t at = j->row + row + r;
+            char *y = element(w->y, at, col, hidden);
             tt_recurrent_row one = {.n = width,
                                     .hidden = hidden,
                                     .width = width,
-                                    .x = element(j, w->x, at, col, w->gates * hidden),
-                                    .product = tile + r * wide * j->size,
-                                    .b = element(j, w->b, 0, col, 0),
+                                    .x = read_gates(j, &room, element(w->x, at, 0, w->gates * hidden), col, width),
+                                    .product = room.product + r * j->wide * j->size,
+                                    .b = element(w->b, 0, col, 0),
                                     .before = w->c ? state(j, w->c, w->c0, row + r, col)
-                                                   : state(j, w->y, w->h0, row + r, col),
-                                    .gates = element(j, w->saved, at, col, w->kept * hidden),
-                                    .c = element(j, w->c, at, col, hidden),
-                                    .y = element(j, w->y, at, col, hidden)};
+                                                   : read(j, &room, 0, state(j, w->y, w->h0, row + r, col), width),
+                                    .gates = element(w->saved, at, col, w->kept * hidden),
+                                    .c = element(w->c, at, col, hidden),
+                                    .y = place(j, room.numbers[1], y)};
             j->loops->forward[w->kind](&one);
+            if (j->half) narrow(j, one.y, width, y);
         }
     }
-    tt_scratch_free(tile);
+    tt_scratch_free(room.product);
 }
 
 static void backward_range(void *context, int64_t begin, int64_t end) {
     job *j = context;
     const tt_recurrent_work *w = j->w;
     int64_t hidden = w->hidden, row, rows, col, width, all = w->gates * hidden;
-    int64_t wide = j->strips * j->products->tile_columns;
     const tt_array *of_h = w->of_h ? w->of_h : w->of_x;
     const void *after[ROWS];
-    char *tile = room(j, ROWS * wide);
-    if (!tile) return;
+    room room;
+    if (!enter(j, &room)) return;
     for (int64_t task = begin; task < end; task++) {
         cut(j, task, &row, &rows, &col, &width);
         int64_t known = shared(&j->after, row, rows);
-        for (int64_t r = 0; r < known; r++) after[r] = element(j, of_h, j->after.row + row + r, 0, all);
-        product(j, known, after, task % j->across, tile);
-        memset(tile + known * wide * j->size, 0, (size_t)((rows - known) * wide * j->size));
+        for (int64_t r = 0; r < known; r++) after[r] = element(of_h, j->after.row + row + r, 0, all);
+        multiply(j, &room, known, after, task % j->across, width);
+        memset(room.product + known * j->wide * j->size, 0, (size_t)((rows - known) * j->wide * j->size));
         for (int64_t r = 0; r < rows; r++) {
             int64_t at = j->row + row + r;
-            tt_recurrent_row_back one = {.n = width,
-                                         .hidden = hidden,
-                                         .g = w->g ? element(j, w->g, at, col, hidden) : j->zeros,
-                                         .g_c = w->g_c ? element(j, w->g_c, at, col, hidden) : j->zeros,
-                                         .product = tile + r * wide * j->size,
-                                         .gates = element(j, w->saved, at, col, w->kept * hidden),
-                                         .c = element(j, w->c, at, col, hidden),
-                                         .y = element(j, w->y, at, col, hidden),
-                                         .before = w->c ? state(j, w->c, w->c0, row + r, col)
-                                                        : state(j, w->y, w->h0, row + r, col),
-                                         .first = element(j, w->of_first, row + r, col, hidden),
-                                         .of_x = element(j, w->of_x, at, col, all),
-                                         .of_h = element(j, w->of_h, at, col, all)};
+            char *to_x = element(w->of_x, at, col, all), *to_h = element(w->of_h, at, col, all);
+            const char *before = w->c ? NULL : state(j, w->y, w->h0, row + r, col);
+            tt_recurrent_row_back one = {
+                .n = width,
+                .hidden = hidden,
+                .g = w->g ? read(j, &room, 0, element(w->g, at, col, hidden), width) : j->zeros,
+                .g_c = w->g_c ? element(w->g_c, at, col, hidden) : j->zeros,
+                .product = room.product + r * j->wide * j->size,
+                .gates = element(w->saved, at, col, w->kept * hidden),
+                .c = element(w->c, at, col, hidden),
+                .y = w->kept ? NULL : read(j, &room, 1, element(w->y, at, col, hidden), width),
+                .before = w->c ? state(j, w->c, w->c0, row + r, col) : read(j, &room, 2, before, width),
+                .first = element(w->of_first, row + r, col, hidden),
+                .of_x = place(j, room.gates[0], to_x),
+                .of_h = place(j, room.gates[1], to_h)};
             j->loops->backward[w->kind](&one);
+            write_gates(j, one.of_x, width, to_x);
+            write_gates(j, one.of_h, width, to_h);
         }
     }
-    tt_scratch_free(tile);
+    tt_scratch_free(room.product);
 }
 
 static neighbour look_at(const tt_recurrent_work *w, const int64_t *offsets, int64_t t, int64_t other) {
@@ -170,60 +255,76 @@ static bool run(job *j, tt_range_fn fn, bool back) {
     return ok;
 }
 
-static job start(const tt_recurrent_work *w) {
-    const tt_recurrent_table *table = tt_recurrent_rows[tt_isa_index];
-    bool wide = w->dtype == TT_F64;
-    return (job){.w = w,
-                 .loops = wide ? &table->f64 : &table->f32,
-                 .products = tt_float_product_loops_of(w->dtype),
-                 .size = tt_itemsizes[w->dtype],
-                 .across = (w->hidden + WIDTH - 1) / WIDTH};
-}
-
-/* Packs the weights of each task: forward a column is a row of w, back it is a column. Columns beyond the last are
+/* Packs the weights of each task: forward a column is a row of `from`, back it is a column. Columns beyond the last are
  * 0. */
 #define PACK(name, T)                                                                                                  \
-    static void pack_##name(const job *j, bool back) {                                                                 \
-        const tt_recurrent_work *w = j->w;                                                                             \
-        int64_t by = j->products->tile_columns, hidden = w->hidden;                                                    \
+    static void pack_##name(const job *j, bool back, const T *from) {                                                  \
+        int64_t by = j->products->tile_columns, hidden = j->w->hidden, step = back ? hidden : 1;                       \
         T *to = (T *)j->weights;                                                                                       \
         for (int64_t task = 0; task < j->across; task++) {                                                             \
-            int64_t width = least(WIDTH, hidden - task * WIDTH), all = back ? width : w->gates * width;                \
-            for (int64_t s = 0; s < j->strips; s++, to += j->k * by)                                                   \
+            int64_t width = least(WIDTH, hidden - task * WIDTH), all = j->gates * width;                               \
+            for (int64_t s = 0; s < j->wide; s += by, to += j->k * by)                                                 \
                 for (int64_t i = 0; i < by; i++) {                                                                     \
-                    int64_t q = s * by + i, at = q < all ? q % width + task * WIDTH : 0;                               \
-                    const T *from =                                                                                    \
-                        (const T *)w->w->data + (back || q >= all ? at : (q / width * hidden + at) * hidden);          \
-                    int64_t step = back ? hidden : 1;                                                                  \
-                    for (int64_t k = 0; k < j->k; k++) to[k * by + i] = q < all ? from[k * step] : 0;                  \
+                    int64_t q = s + i, at = q < all ? q % width + task * WIDTH : 0;                                    \
+                    const T *column = from + (back || q >= all ? at : (q / width * hidden + at) * hidden);             \
+                    for (int64_t k = 0; k < j->k; k++) to[k * by + i] = q < all ? column[k * step] : 0;                \
                 }                                                                                                      \
         }                                                                                                              \
     }
 PACK(f32, float)
 PACK(f64, double)
 
-static bool run_packed(const tt_recurrent_work *w, job *j, bool back) {
-    int64_t columns = j->products->tile_columns, width = least(WIDTH, w->hidden);
-    j->k = back ? w->gates * w->hidden : w->hidden;
-    j->strips = ((back ? 1 : w->gates) * width + columns - 1) / columns;
-    if (!(j->weights = tt_scratch((j->across * j->strips * columns * j->k + 1) * j->size))) return false;
-    (w->dtype == TT_F64 ? pack_f64 : pack_f32)(j, back);
-    bool ok = run(j, back ? backward_range : forward_range, back);
-    tt_scratch_free(j->weights);
-    return ok;
+static bool pack_tiles(const job *j, bool back) {
+    const uint16_t *from = (const uint16_t *)j->w->w->data;
+    int64_t hidden = j->w->hidden, step = pieces(j->k, 32) * TT_TILES_SIZE;
+    const uint16_t **lines = tt_scratch(most(j->k, j->gates * WIDTH) * (int64_t)sizeof *lines);
+    for (int64_t task = 0; lines && task < j->across; task++) {
+        int64_t col = task * WIDTH, width = least(WIDTH, hidden - col), count = j->gates * width;
+        uint16_t *to = (uint16_t *)(j->weights + task * bytes_of_weights(j));
+        for (int64_t q = 0; !back && q < count; q++) lines[q] = from + (q / width * hidden + col + q % width) * hidden;
+        for (int64_t k = 0; back && k < j->k; k++) lines[k] = from + k * hidden;
+        tt_tiles_pack_right(lines, back ? col : 0, !back, count, j->k, to, step);
+    }
+    tt_scratch_free(lines);
+    return lines;
 }
 
-bool tt_cpu_recurrent(const tt_recurrent_work *w) {
-    job j = start(w);
-    return run_packed(w, &j, false);
+static bool pack(const job *j, bool back) {
+    const tt_array *w = j->w->w;
+    float *wide = NULL;
+    if (j->tiled) return pack_tiles(j, back);
+    if (j->half && !(wide = tt_scratch(w->numel * j->size + 1))) return false;
+    if (wide) widen(j, w->data, w->numel, wide);
+    if (j->w->dtype == TT_F64) pack_f64(j, back, (const double *)w->data);
+    else pack_f32(j, back, wide ? wide : (const float *)w->data);
+    tt_scratch_free(wide);
+    return true;
 }
 
-bool tt_cpu_recurrent_backward(const tt_recurrent_work *w) {
-    job j = start(w);
-    if (!(j.zeros = tt_scratch(WIDTH * j.size))) return false;
-    memset(j.zeros, 0, (size_t)(WIDTH * j.size));
-    if (w->of_first) memset(w->of_first->data, 0, (size_t)(w->of_first->numel * j.size));
-    bool ok = run_packed(w, &j, true);
+static bool work(const tt_recurrent_work *w, bool back) {
+    const tt_recurrent_table *table = tt_recurrent_rows[tt_isa_index];
+    job j = {.w = w,
+             .loops = w->dtype == TT_F64 ? &table->f64 : &table->f32,
+             .products = tt_float_product_loops_of(w->dtype),
+             .half = w->stored != w->dtype,
+             .tiled = w->stored == TT_BF16 && tt_tiles() != TT_NO_TILES,
+             .size = tt_itemsizes[w->dtype],
+             .across = pieces(w->hidden, WIDTH),
+             .k = back ? w->gates * w->hidden : w->hidden,
+             .gates = back ? 1 : w->gates};
+    int64_t by = j.tiled ? 32 : j.products->tile_columns;
+    j.wide = pieces(j.gates * least(WIDTH, w->hidden), by) * by;
+    j.zeros = tt_scratch(WIDTH * j.size);
+    j.weights = tt_scratch(j.across * bytes_of_weights(&j) + 1);
+    bool ok = j.zeros && j.weights && pack(&j, back);
+    if (j.zeros) memset(j.zeros, 0, (size_t)(WIDTH * j.size));
+    if (back && w->of_first) memset(w->of_first->data, 0, (size_t)(w->of_first->numel * j.size));
+    ok = ok && run(&j, back ? backward_range : forward_range, back);
     tt_scratch_free(j.zeros);
+    tt_scratch_free(j.weights);
     return ok;
 }
+
+bool tt_cpu_recurrent(const tt_recurrent_work *w) { return work(w, false); }
+
+bool tt_cpu_recurrent_backward(const tt_recurrent_work *w) { return work(w, true); }

@@ -16,14 +16,15 @@ int tt_recurrent_kind(const char *name) {
     return -1;
 }
 
-static bool fits(const tt_recurrent_work *w, const char *name, const tt_array *a, int64_t rows, int64_t cols) {
+static bool fits(const tt_recurrent_work *w, int dtype, const char *name, const tt_array *a, int64_t rows,
+                 int64_t cols) {
     char have[TT_SHAPE_TEXT], want[TT_SHAPE_TEXT];
     int64_t shape[2] = {rows, cols};
     if (!a) return true;
     int skip = a->ndim == 1 && rows == 1; /* a bias */
-    if (a->dtype != w->dtype || !(a->flags & TT_FLAG_CONTIGUOUS))
+    if (a->dtype != dtype || !(a->flags & TT_FLAG_CONTIGUOUS))
         tt_fail(TT_RUNTIME_ERROR, "%s: expected %s contiguous and of %s, but got %s", names[w->kind], name,
-                tt_dtype_names[w->dtype], tt_dtype_names[a->dtype]);
+                tt_dtype_names[dtype], tt_dtype_names[a->dtype]);
     else if (a->ndim + skip != 2 || a->shape[1 - skip] != cols || (!skip && a->shape[0] != rows))
         tt_fail(TT_RUNTIME_ERROR, "%s: expected %s of shape %s, but got %s", names[w->kind], name,
                 tt_shape_text(want, 2, shape), tt_shape_text(have, a->ndim, a->shape));
@@ -34,8 +35,12 @@ static bool fits(const tt_recurrent_work *w, const char *name, const tt_array *a
 /* Fills in the sizes, and gives the number of rows; -1: an error. */
 static int64_t check(tt_recurrent_work *w) {
     int64_t rows = 0, most = w->h0->shape[0];
-    if (w->h0->ndim != 2 || (w->dtype != TT_F32 && w->dtype != TT_F64)) {
-        tt_fail(TT_RUNTIME_ERROR, "%s: expected a first state of two dimensions, of float32 or float64",
+    bool half = tt_is_half(w->stored);
+    w->dtype = half ? TT_F32 : w->stored;
+    if (w->h0->ndim != 2 || (w->dtype != TT_F32 && w->dtype != TT_F64) || (half && w->h0->storage->device)) {
+        tt_fail(TT_RUNTIME_ERROR,
+                "%s: expected a first state of two dimensions, of a floating dtype that the device "
+                "has kernels for",
                 names[w->kind]);
         return -1;
     }
@@ -53,13 +58,16 @@ static int64_t check(tt_recurrent_work *w) {
         }
         rows += most = w->sizes[t];
     }
-    bool fit = fits(w, "inputs", w->x, rows, w->gates * w->hidden) &&
-               fits(w, "weights", w->w, w->gates * w->hidden, w->hidden) &&
-               fits(w, "a bias", w->b, 1, w->gates * w->hidden) &&
-               fits(w, "a first state", w->h0, w->batch, w->hidden) &&
-               fits(w, "a first state", w->c0, w->batch, w->hidden) && fits(w, "states", w->y, rows, w->hidden) &&
-               fits(w, "states", w->c, rows, w->hidden) && fits(w, "gates", w->saved, rows, w->kept * w->hidden) &&
-               fits(w, "a gradient", w->g, rows, w->hidden) && fits(w, "a gradient", w->g_c, rows, w->hidden);
+    int dtype = w->dtype, stored = w->stored;
+    bool fit = fits(w, stored, "inputs", w->x, rows, w->gates * w->hidden) &&
+               fits(w, stored, "weights", w->w, w->gates * w->hidden, w->hidden) &&
+               fits(w, dtype, "a bias", w->b, 1, w->gates * w->hidden) &&
+               fits(w, stored, "a first state", w->h0, w->batch, w->hidden) &&
+               fits(w, dtype, "a first state", w->c0, w->batch, w->hidden) &&
+               fits(w, stored, "states", w->y, rows, w->hidden) && fits(w, dtype, "states", w->c, rows, w->hidden) &&
+               fits(w, dtype, "gates", w->saved, rows, w->kept * w->hidden) &&
+               fits(w, stored, "a gradient", w->g, rows, w->hidden) &&
+               fits(w, dtype, "a gradient", w->g_c, rows, w->hidden);
     return fit ? rows : -1;
 }
 
@@ -83,7 +91,7 @@ tt_array *tt_recurrent(int kind, tt_array *x, tt_array *w, tt_array *b, tt_array
     for (int k = 0; k < 5; k++)
         if (in[k] && !tt_ready(in[k])) return tt_decline();
     tt_recurrent_work j = {.kind = kind,
-                           .dtype = x->dtype,
+                           .stored = x->dtype,
                            .steps = steps,
                            .sizes = sizes,
                            .reverse = reverse,
@@ -94,9 +102,9 @@ tt_array *tt_recurrent(int kind, tt_array *x, tt_array *w, tt_array *b, tt_array
                            .c0 = c0};
     int64_t rows = check(&j);
     if (rows < 0) return NULL;
-    bool ok = make(&j.y, true, x->dtype, rows, j.hidden) &&
-              make(&j.c, kind == TT_RECURRENT_lstm, x->dtype, rows, j.hidden) &&
-              make(&j.saved, j.kept, x->dtype, rows, j.kept * j.hidden) &&
+    bool ok = make(&j.y, true, j.stored, rows, j.hidden) &&
+              make(&j.c, kind == TT_RECURRENT_lstm, j.dtype, rows, j.hidden) &&
+              make(&j.saved, j.kept, j.dtype, rows, j.kept * j.hidden) &&
               (!j.y->numel || TT_WORK(names[kind], recurrent, &j));
     give(ok, 3, (tt_array *[]){j.y, j.c, j.saved}, all);
     more[0] = all[1];
@@ -112,7 +120,7 @@ tt_array *tt_recurrent_backward(int kind, tt_array *g, tt_array *g_c, tt_array *
     for (int k = 0; k < 8; k++)
         if (in[k] && !tt_ready(in[k])) return tt_decline();
     tt_recurrent_work j = {.kind = kind,
-                           .dtype = w->dtype,
+                           .stored = w->dtype,
                            .steps = steps,
                            .sizes = sizes,
                            .reverse = reverse,
@@ -126,9 +134,9 @@ tt_array *tt_recurrent_backward(int kind, tt_array *g, tt_array *g_c, tt_array *
                            .g_c = g_c};
     int64_t rows = check(&j);
     if (rows < 0) return NULL;
-    bool ok = make(&j.of_x, true, w->dtype, rows, j.gates * j.hidden) &&
-              make(&j.of_h, kind == TT_RECURRENT_gru, w->dtype, rows, j.gates * j.hidden) &&
-              make(&j.of_first, j.kept, w->dtype, j.batch, j.hidden) && TT_WORK(names[kind], recurrent_backward, &j);
+    bool ok = make(&j.of_x, true, j.stored, rows, j.gates * j.hidden) &&
+              make(&j.of_h, kind == TT_RECURRENT_gru, j.stored, rows, j.gates * j.hidden) &&
+              make(&j.of_first, j.kept, j.dtype, j.batch, j.hidden) && TT_WORK(names[kind], recurrent_backward, &j);
     give(ok, 3, (tt_array *[]){j.of_x, j.of_h, j.of_first}, all);
     more[0] = all[1];
     more[1] = all[2];

@@ -11,6 +11,7 @@ from compare import assert_same
 import tinytorch as tt
 from tinytorch import nn
 from tinytorch.autograd import grad, gradcheck, gradgradcheck
+from tinytorch.backends.cpu import lib
 from tinytorch.nn.utils import rnn
 
 LAYERS = {
@@ -98,11 +99,12 @@ def test_second_derivatives(name, mode):
         assert gradgradcheck(call, inputs, fast_mode=True)
 
 
+@pytest.mark.parametrize("dtype", [tt.float32, tt.bfloat16], ids=lambda dtype: dtype.name)
 @pytest.mark.parametrize("name", ["RNN", "LSTM", "GRU"])
-def test_bits_do_not_depend_on_threads(name):
+def test_bits_do_not_depend_on_threads(name, dtype):
     before, found = tt.get_num_threads(), []
     tt.manual_seed(0)
-    layer, x = getattr(nn, name)(20, 300), tt.randn(4, 200, 20).requires_grad_()
+    layer, x = getattr(nn, name)(20, 300).to(dtype), tt.randn(4, 200, 20).to(dtype).requires_grad_()
     try:
         for threads in (1, 2, 5):
             tt.set_num_threads(threads)
@@ -114,14 +116,38 @@ def test_bits_do_not_depend_on_threads(name):
         assert all(tt.equal(a, b) for a, b in zip(found[0], other, strict=True))
 
 
-@pytest.mark.parametrize("dtype", [tt.float16, tt.bfloat16])
-def test_halves_are_computed_in_float32(dtype):
-    layer = nn.LSTM(6, 5, 2).to(dtype)
-    x = tt.randn(7, 3, 6).to(dtype)
-    out, (h, c) = layer(x)
-    assert out.dtype == h.dtype == c.dtype == dtype
-    wide = copy.deepcopy(layer).float()(x.float())[0]
-    assert float((out.float() - wide).abs().max()) < 0.03
+@pytest.fixture(params=["best", "avx2"])
+def isa(request):
+    """The instruction sets of this machine, of which the best one may have tiles for bfloat16."""
+    before = lib.tt_isa_name()
+    if request.param != "best" and lib.tt_set_isa(request.param.encode()):
+        pytest.skip(f"no {request.param}")
+    yield
+    lib.tt_set_isa(before)
+
+
+@pytest.mark.parametrize("dtype", [tt.float16, tt.bfloat16], ids=lambda dtype: dtype.name)
+@pytest.mark.parametrize("name", LAYERS)
+def test_halves(name, dtype, isa):
+    """Near float32's results and first and second derivatives; of a hidden size, a batch and a depth of products that
+    take several tasks and blocks, and of several lengths."""
+    tt.manual_seed(0)
+    layer = getattr(nn, name.partition(",")[0])(9, 138, bidirectional=True, **({"proj_size": 5} if "," in name else {}))
+    x = tt.randn(3, 150, 9).to(dtype)
+    lengths, found = [1 + k % 3 for k in range(150)], []
+    for kind in (dtype, tt.float32):
+        net = copy.deepcopy(layer.to(dtype)).to(kind)
+        inputs = [x.to(kind).requires_grad_(), *net.parameters()]
+        packed = rnn.pack_padded_sequence(inputs[0], lengths, enforce_sorted=False)
+        out, last = net(packed)
+        values = [out.data, *flat(last)]
+        assert all(v.dtype == kind for v in values)
+        first = grad(0.01 * sum((v.float() ** 2).sum() for v in values), inputs, create_graph=True)
+        second = grad(0.1 * sum((g.float() ** 2).sum() for g in first), inputs)
+        assert all(g.dtype == kind for g in (*first, *second))
+        found.append([t.detach().float() for t in (*values, *first, *second)])
+    for half, wide in zip(*found, strict=True):
+        assert float((half - wide).norm() / wide.norm()) < (0.01 if dtype is tt.bfloat16 else 0.002)
 
 
 def test_dropout_between_layers():

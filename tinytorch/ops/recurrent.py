@@ -5,6 +5,8 @@ What the inputs of a layer contribute to its gates is one product for all steps.
 direction (kernels/api/recurrent.h says what it computes), on rows that lie step by step, of each step no more than of
 the one before, as in a packed sequence. The same as a composition, a step at a time, is what other
 dtypes and projected states take, and what second derivatives differentiate.
+
+Of half types the CPU's kernel takes inputs, weights and states as they are; the bias, c and the gates it keeps are float32.
 """
 
 from __future__ import annotations
@@ -95,6 +97,12 @@ def _composed(steps: Steps, x, w, b, h0, c0, projection=None):
     return cat([h for h, _ in made]), None if c0 is None else cat([c for _, c in made])
 
 
+def _composed_wide(steps: Steps, x, w, b, h0, c0):
+    """The same in b's dtype, which may be wider than that of the states h."""
+    y, c = _composed(steps, *(t if t is None else in_dtype(t, b.dtype) for t in (x, w, b, h0, c0)))
+    return in_dtype(y, x.dtype), c
+
+
 def _derived(outputs, grads, inputs, edges):
     """The gradients of a composition, with their history; the inputs are aliases that nothing else has."""
     given = [(out, g) for out, g in zip(outputs, grads, strict=True) if g is not None]
@@ -154,11 +162,11 @@ def _backward(steps: Steps, g, g_c, w, h0, c0, y, c, gates, edges):
             first = first * make_tensor(known, dtype=first.dtype, device=first.device)[:, None]
     if edges[3] is not None:
         of_h0 = h0 * 0 if first is None else _product(first, w)
-        of_h0 = of_h0 + of_first if steps.kind == "gru" else of_h0
+        of_h0 = in_dtype(of_h0 + of_first, h0.dtype) if steps.kind == "gru" else of_h0
     return (
         of_x,
         of_w,
-        None if edges[2] is None else of_h.sum(0),
+        None if edges[2] is None else of_h.sum(0, dtype=ALL[of_h.dtype.compute]),
         of_h0,
         of_first if steps.kind == "lstm" else None,
     )
@@ -174,7 +182,7 @@ def _contributed(made_of, w_ih, b_ih, dtype):
 
 def _lstm_formula(g_y, g_c, w, b, h0, c0, made_of, w_ih, b_ih, how, edges):
     inputs = x, w, b, h0, c0 = _apart(_contributed(made_of, w_ih, b_ih, w.dtype), w, b, h0, c0)
-    return *_derived(_composed(how, x, w, b, h0, c0), (g_y, g_c), inputs, edges[:5]), None, None, None
+    return *_derived(_composed_wide(how, x, w, b, h0, c0), (g_y, g_c), inputs, edges[:5]), None, None, None
 
 
 def _lstm_first_order(g_y, g_c, w, h0, c0, how, y, c, gates, edges):
@@ -194,7 +202,7 @@ def _lstm_layer(x, w, b, h0, c0, made_of, w_ih, b_ih, how):
 
 def _rnn_formula(g, w, b, h0, made_of, w_ih, b_ih, how, edges):
     inputs = x, w, b, h0 = _apart(_contributed(made_of, w_ih, b_ih, w.dtype), w, b, h0)
-    return *_derived(_composed(how, x, w, b, h0, None)[:1], (g,), inputs, edges[:4]), None, None, None
+    return *_derived(_composed_wide(how, x, w, b, h0, None)[:1], (g,), inputs, edges[:4]), None, None, None
 
 
 def _rnn_first_order(g, w, h0, how, out, gates, edges):
@@ -213,7 +221,7 @@ def _rnn_layer(x, w, b, h0, made_of, w_ih, b_ih, how):
 
 
 def _layer(steps: Steps, x, h0, c0, w_ih, w_hh, b_ih=None, b_hh=None, projection=None):
-    """One layer in one direction: its states after each step, (rows, H), and c's."""
+    """One layer in one direction: its states after each step, (rows, H), and c's, which may be of a wider dtype."""
     if b_hh is None:
         b_hh = zeros(w_hh.shape[0], dtype=w_hh.dtype, device=w_hh.device)
     elif steps.kind != "gru":  # it does not matter which product they are added to
@@ -226,10 +234,12 @@ def _layer(steps: Steps, x, h0, c0, w_ih, w_hh, b_ih=None, b_hh=None, projection
     if projection is not None or not FLOATING[x._h.dtype]:
         return _composed(steps, x, w_hh, b_hh, h0, c0, projection)
     dtype, wide = x.dtype, ALL[x.dtype.compute]
-    x, w, b, h0, c0 = (t if t is None else in_dtype(t, wide) for t in (x, w_hh, b_hh, h0, c0))
+    stored = wide if x.is_cuda else dtype
+    x, w, h0 = (in_dtype(t, stored) for t in (x, w_hh, h0))
+    b, c0 = (t if t is None else in_dtype(t, wide) for t in (b_hh, c0))
     if steps.kind == "lstm":
         y, c, _ = _lstm_layer(x, w, b, h0, c0, *made_of, steps)
-        return in_dtype(y, dtype), in_dtype(c, dtype)
+        return in_dtype(y, dtype), c
     return in_dtype(_rnn_layer(x, w, b, h0, *made_of, steps)[0], dtype), None
 
 
@@ -271,7 +281,7 @@ def _network(kind: str, x, sizes, hx, params, biases: bool, layers: int, p: floa
             steps = Steps(kind, sizes, direction == 1)
             h, c = _layer(steps, x, hx[0][k], hx[1][k] if kind == "lstm" else None, *own)
             made.append(h)
-            last.append([_last(t, steps, batch) for t in (h, c) if t is not None])
+            last.append([in_dtype(_last(t, steps, batch), h.dtype) for t in (h, c) if t is not None])
         x = made[0] if len(made) == 1 else cat(made, -1)
         if p > 0 and train and layer + 1 < layers:
             x = dropped(x, p)
@@ -427,7 +437,8 @@ def _cell(kind: str, input, states, w_ih, w_hh, b_ih, b_hh):
     if (b_ih is None) != (b_hh is None):
         raise RuntimeError(f"{name}: either both biases are given or none")
     steps = Steps(kind, (input.shape[0],), False)
-    return _layer(steps, input, states[0], states[1] if kind == "lstm" else None, w_ih, w_hh, b_ih, b_hh)
+    h, c = _layer(steps, input, states[0], states[1] if kind == "lstm" else None, w_ih, w_hh, b_ih, b_hh)
+    return h, c if c is None else in_dtype(c, h.dtype)
 
 
 @function
