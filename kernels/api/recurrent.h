@@ -4,7 +4,9 @@
  * H). `h0` (N, H) is h before a sequence's first step, which is its last one with `reverse`. Gates, as PyTorch orders
  * them: rnn_tanh, rnn_relu (G = 1): h = tanh or relu of it
  * lstm (G = 4): i, f, g, o; c = f c + i g, h = o tanh(c), where i, f, o are sigmoid and g is tanh of it
- * gru (G = 3): r, z, n; h = (1 - z) n + z h, where n = tanh(x + r (h w^T + b)) */
+ * gru (G = 3): r, z, n; h = (1 - z) n + z h, where n = tanh(x + r (h w^T + b))
+ *
+ * On the CPU x, w, h0, y and their gradients may be of a half type; b, c and the gates are float32 then. */
 #pragma once
 #include "api/core.h"
 

@@ -32,8 +32,7 @@ typedef struct {
     const tt_float_product_loops *products;
     bool half, tiled; /* rows are of a half type; and are multiplied in tiles */
     int64_t size, across; /* of an element; tasks to a row */
-    int64_t k, gates,
-        wide; /* a task's weights: their rows, columns for a hidden number, and columns as they are packed */
+    int64_t k, gates, wide; /* a task's weights: rows, columns for a hidden number, and columns as they are packed */
     char *weights; /* packed, for each task */
     char *zeros; /* WIDTH of them */
     int64_t row, rows; /* of this step: the first one, and how many there are */

@@ -14,6 +14,7 @@ from tinytorch.nn import functional as F
 
 torch = pytest.importorskip("torch")
 
+PLAIN = False, 1, 0.0, False, False, False  # a recurrent layer without biases
 # Calls of operators in and beside the lists: of float32 and bfloat16 operands.
 CALLS = {
     "matmul": lambda m, x, w, h: x @ w,
@@ -42,6 +43,12 @@ CALLS = {
     "integers stay": lambda m, x, w, h: x.long() @ w.long(),
     "linalg.inv": lambda m, x, w, h: m.linalg.inv(x + 5 * m.eye(4)),
     "quantile": lambda m, x, w, h: m.quantile(h, 0.5),
+    "rnn": lambda m, x, w, h: m.rnn_tanh(x[None], x[None], [w, w], *PLAIN)[0],
+    "lstm": lambda m, x, w, h: m.lstm(x[None], (x[None], x[None]), [w.repeat(4, 1)] * 2, *PLAIN)[0],
+    "gru": lambda m, x, w, h: m.gru(x[None], x[None], [w.repeat(3, 1)] * 2, *PLAIN)[0],
+    "rnn cell": lambda m, x, w, h: m.rnn_tanh_cell(x, x, w, w),
+    "lstm cell": lambda m, x, w, h: m.lstm_cell(x, (x, x), w.repeat(4, 1), w.repeat(4, 1))[1],
+    "gru cell": lambda m, x, w, h: m.gru_cell(x, x, w.repeat(3, 1), w.repeat(3, 1)),
 }
 
 

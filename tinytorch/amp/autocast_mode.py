@@ -123,6 +123,8 @@ def _call(rules: tuple, original, args: tuple, kwargs: dict, mode: Mode):
     elif rule == "widest":
         dtypes = {t.dtype for t in eligible}
         to = dtypes.pop() if len(dtypes) == 1 else float32
+    elif rule == "second":
+        to = eligible[1].dtype if len(eligible) > 1 else to
     elif any(t.dtype is not float32 for t in eligible):
         raise RuntimeError(
             f"{name}: unsafe to autocast; combine it with the sigmoid before it "

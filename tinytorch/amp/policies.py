@@ -1,14 +1,16 @@
 """What autocast does to the arguments of operators: PyTorch's lists for CUDA and for the CPU.
 
 ``lower``: they are cast to autocast's dtype; ``full``: to float32; ``widest``: to the widest dtype among them;
-``refused``: half types are an error. An operator in no list runs in the dtypes that it gets."""
+``second``: to that of the second one, a recurrent layer's state, whose dtype PyTorch's results have (its products are
+of autocast's dtype there, and each of its steps is some operators); ``refused``: half types are an error. An operator
+in no list runs in the dtypes that it gets."""
 
 from __future__ import annotations
 
 _PRODUCTS = """
     addbmm addmm baddbmm bmm mm matmul chain_matmul linalg.multi_dot einsum nn.functional.linear prelu
     conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d
-    nn.functional.scaled_dot_product_attention rnn_tanh rnn_relu lstm gru
+    nn.functional.scaled_dot_product_attention rnn_tanh rnn_relu rnn_tanh_cell rnn_relu_cell lstm
 """
 _LOSSES = """
     nn.functional.binary_cross_entropy_with_logits nn.functional.cosine_embedding_loss nn.functional.cross_entropy
@@ -19,7 +21,7 @@ _LOSSES = """
 
 _LISTS = {
     "cuda": {
-        "lower": _PRODUCTS + "addmv addr mv linalg.vecdot rnn_tanh_cell rnn_relu_cell lstm_cell gru_cell",
+        "lower": _PRODUCTS + "addmv addr mv linalg.vecdot lstm_cell gru gru_cell",
         "full": _LOSSES
         + """
             acos asin cosh erfinv exp exp2 expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow
@@ -39,6 +41,7 @@ _LISTS = {
     },
     "cpu": {
         "lower": _PRODUCTS + "linalg.vecdot",
+        "second": "gru gru_cell lstm_cell",
         "full": _LOSSES
         + """
             nn.functional.binary_cross_entropy nn.functional.huber_loss nn.functional.avg_pool3d
