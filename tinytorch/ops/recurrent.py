@@ -100,8 +100,7 @@ def _composed(steps: Steps, x, w, b, h0, c0, projection=None):
 
 def _composed_wide(steps: Steps, x, w, b, h0, c0):
     """The same in b's dtype, which may be wider than that of the states h."""
-    y, c = _composed(steps, *(t if t is None else in_dtype(t, b.dtype) for t in (x, w, b, h0, c0)))
-    return in_dtype(y, x.dtype), c
+    return _composed(steps, *(t if t is None else in_dtype(t, b.dtype) for t in (x, w, b, h0, c0)))
 
 
 def _derived(outputs, grads, inputs, edges):
