@@ -158,11 +158,11 @@ def vit(side):
     return train(side, model, normal(16, 3, 32, 32), _below(10, 16))
 
 
-@_cpu("LSTM 2 x 256, 64 tokens, batch 32")
-def lstm(side):
+@_cpu_and_half("LSTM 2 x 256, 64 tokens, batch 32")
+def lstm(side, autocast=None):
     tokens = _below(96, 65, 32)
     model = make_language_lstm(side.torch, vocabulary=96, width=256, layers=2)
-    return train(side, model, tokens[:-1].copy(), tokens[1:].flatten())
+    return train(side, model, tokens[:-1].copy(), tokens[1:].flatten(), autocast=autocast)
 
 
 @_cpu("MAML, 1-40-40-1, 8 tasks of 10 points, 1 inner step")

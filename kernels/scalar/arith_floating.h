@@ -35,7 +35,13 @@ TT_FN T OF(tt_trunc_divide)(T a, T b) { return BUILTIN(__builtin_trunc)(a / b); 
 TT_FN T OF(tt_xlogy)(T a, T b) { return b != b ? b : a == 0 ? (T)0 : a * OF(tt_log)(b); }
 TT_FN T OF(tt_xlog1py)(T a, T b) { return b != b ? b : a == 0 ? (T)0 : a * OF(tt_log1p)(b); }
 TT_FN T OF(tt_entr)(T a) { return a != a ? a : a > 0 ? -a * OF(tt_log)(a) : a == 0 ? (T)0 : -(T)__builtin_inff(); }
-TT_FN T OF(tt_clamp)(T a, T lo, T hi) { return OF(tt_minimum)(OF(tt_maximum)(a, lo), hi); }
+/* Bounds that are NaN win. In this form compilers find the instructions for maximum and minimum: a third of the time. */
+TT_FN T OF(tt_clamp)(T a, T lo, T hi) {
+    T x = lo > a ? lo : a;
+    x = lo != lo ? lo : x;
+    x = hi < x ? hi : x;
+    return hi != hi ? hi : x;
+}
 TT_FN T OF(tt_lerp)(T a, T b, T w) {
     T d = b - a;
     return BUILTIN(__builtin_fabs)(w) < (T)0.5 ? a + w * d : b - d * ((T)1 - w);
@@ -67,6 +73,28 @@ TT_FN T OF(tt_tanh_backward)(T g, T out) { return g * ((T)1 - out * out); }
 TT_FN T OF(tt_silu_backward)(T g, T x) {
     T s = OF(tt_sigmoid)(x);
     return g * (s * ((T)1 + x * ((T)1 - s)));
+}
+TT_FN T OF(tt_leaky_relu)(T a, T slope) { return a > 0 ? a : a * slope; }
+TT_FN T OF(tt_leaky_relu_backward)(T g, T x, T slope) { return x > 0 ? g : g * slope; }
+TT_FN T OF(tt_six)(T a) { /* a + 3, within 0 and 6 */
+    T x = a + (T)3;
+    x = x < 0 ? (T)0 : x;
+    return x > (T)6 ? (T)6 : x;
+}
+TT_FN T OF(tt_hardswish)(T a) { return a * OF(tt_six)(a) / (T)6; }
+TT_FN T OF(tt_hardswish_backward)(T g, T x) {
+    T inner = g * (x / (T)3 + (T)0.5), outer = x < (T)3 ? (T)0 : g;
+    return BUILTIN(__builtin_fabs)(x) < (T)3 ? inner : outer;
+}
+TT_FN T OF(tt_hardsigmoid)(T a) { return OF(tt_six)(a) / (T)6; }
+TT_FN T OF(tt_hardsigmoid_backward)(T g, T x) { return BUILTIN(__builtin_fabs)(x) < (T)3 ? g / (T)6 : (T)0; }
+TT_FN T OF(tt_elu)(T a, T alpha) {
+    T low = OF(tt_expm1)(a > 0 ? (T)0 : a) * alpha; /* of no positive number, which would overflow */
+    return a > 0 ? a : low;
+}
+TT_FN T OF(tt_elu_backward)(T g, T x, T alpha) {
+    T slope = OF(tt_exp)(x > 0 ? (T)0 : x) * alpha;
+    return g * (x > 0 ? (T)1 : slope);
 }
 TT_FN T OF(tt_gelu_backward)(T g, T x) { return g * OF(tt_gelu_slope)(x); }
 TT_FN T OF(tt_gelu_tanh_backward)(T g, T x) {

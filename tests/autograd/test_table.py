@@ -44,6 +44,7 @@ OTHER_NAMES = {
     "rad2deg": {("MulBackward0", "Rad2DegBackward0")},
     "reshape": {("ViewBackward0", "ReshapeAliasBackward0")},
     "rot90": {("FlipBackward0", "Rot90Backward0")},
+    "rrelu": {("LeakyReluBackward0", "RreluWithNoiseBackward0")},  # without training
     "rsub": {("SubBackward0", "RsubBackward0")},
     "__rsub__": {("SubBackward0", "RsubBackward0")},
     "scatter": {("ScatterBackward0", "ScatterBackward1")},  # a number
@@ -71,7 +72,6 @@ MORE_BYTES = {
     "getitem advanced": "a mask's places, 8 bytes each, so that backward need not look for them again",
     "grid_sample": "a composition, where PyTorch has a kernel",
     "group_norm": "a contiguous copy of an input that is none, which both directions read",
-    "hardsigmoid": "of an expanded input, x + 3 has elements of its own",
     "index_put": "a mask's places",
     "linalg.householder_product": "a composition, where PyTorch has a kernel",
     "masked_scatter": "a mask's places",

@@ -27,6 +27,8 @@ UNARY = {name: [f"torch.{name}({{x}})", f"{{x}}.{name}()"] for name in _SAME_NAM
     "silu": ["F.silu({x})"],
     "gelu": ["F.gelu({x})"],
     "gelu_tanh": ["F.gelu({x}, approximate='tanh')"],
+    "hardswish": ["F.hardswish({x})"],
+    "hardsigmoid": ["F.hardsigmoid({x})"],
     "zeta": ["torch.polygamma(2, torch.clamp({x}, -9, 50))"],  # far below 0 its series is long
 }
 UNARY |= {
@@ -40,10 +42,7 @@ UNARY["bitwise_not"] += ["~{x}"]
 UNARY["round"] += ["torch.round({x}, decimals=1)"]
 # Made of several.
 MORE_UNARY = (
-    "F.elu({x})",
     "F.hardtanh({x})",
-    "F.hardswish({x})",
-    "F.leaky_relu({x}, 0.1)",
     "F.mish({x})",
     "F.relu6({x})",
     "F.softshrink({x}, 0.25)",
@@ -71,6 +70,8 @@ for _name, _symbol in zip(
     BINARY[_name] += [f"{{x}} {_symbol} {{y}}", f"{{y}} {_symbol} {{x}}"]
 BINARY["smooth_l1"] = ["F.smooth_l1_loss({x}, {y}, reduction='none', beta=0.75)"]
 BINARY["huber"] = ["F.huber_loss({x}, {y}, reduction='none', delta=1.5)"]
+BINARY["leaky_relu"] = ["F.leaky_relu({x}, 0.1)"]
+BINARY["elu"] = ["F.elu({x})", "F.elu({x}, 0.7)"]
 BINARY["squared_difference"] = ["F.mse_loss({x}, {y}, reduction='none')"]
 BINARY["trunc_divide"] = ["torch.div({x}, {y}, rounding_mode='trunc')"]
 BINARY["add"] += ["torch.add({x}, {y}, alpha=2)", "{x}.add({y}, alpha=0.5)"]

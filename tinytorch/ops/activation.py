@@ -13,7 +13,18 @@ from ..tensor import FUNCTIONS, Tensor
 from .declare import both, function, primitive, refuse
 from .fitting import fitted
 from .pointwise import _where as where
-from .pointwise_activation import _gelu, _gelu_tanh, _logsigmoid, _silu, _softplus
+from .pointwise_activation import (
+    _elu,
+    _elu_backward,
+    _gelu,
+    _gelu_tanh,
+    _hardsigmoid,
+    _hardswish,
+    _leaky_relu,
+    _logsigmoid,
+    _silu,
+    _softplus,
+)
 from .select import clamp
 
 # Those with kernels of their own.
@@ -171,7 +182,7 @@ def leaky_relu(input, negative_slope=0.01, inplace=False):
     try:
         floating("leaky_relu", input)
         slope = fitted(negative_slope, input._h.dtype, True)
-        return overwrite(lambda x: where(x > 0, x, x * slope), input, inplace)
+        return overwrite(lambda x: _leaky_relu(x, slope), input, inplace)
     except Exception as exc:
         refuse(exc)
         raise
@@ -235,7 +246,7 @@ def softshrink(input, lambd=0.5):
 def hardsigmoid(input, inplace=False):
     """relu6(x + 3) / 6. Follows ``torch.nn.functional.hardsigmoid``."""
     floating("hardsigmoid", input)
-    return overwrite(lambda x: _hardtanh(x + 3, 0, 6) / 6, input, inplace)
+    return overwrite(_hardsigmoid, input, inplace)
 
 
 def hardswish(input, inplace=False):
@@ -244,16 +255,7 @@ def hardswish(input, inplace=False):
     return overwrite(_hardswish, input, inplace)
 
 
-@primitive(
-    title="HardswishBackward0",
-    input=lambda g, input: where(input.abs() < 3, g * (input / 3 + 0.5), g.masked_fill(input < 3, 0)),
-)
-def _hardswish(input):
-    x = alias(input)
-    return x * _hardtanh(x + 3, 0, 6) / 6
-
-
-# Exponential ones. expm1 sees no positive number, so nothing overflows, in the derivative either.
+# Exponential ones. exp and expm1 see no positive number, so nothing overflows.
 
 
 def elu(input, alpha=1.0, inplace=False):
@@ -265,22 +267,10 @@ def elu(input, alpha=1.0, inplace=False):
     try:
         floating("elu", input)
         factor = fitted(alpha, input._h.dtype, True)
-        return overwrite(lambda x: _elu(x, factor, 1.0), input, inplace)
+        return overwrite(lambda x: _elu(x, factor), input, inplace)
     except Exception as exc:
         refuse(exc)
         raise
-
-
-def _elu_formula(g, input, alpha, scale):
-    slope = where(input > 0, 1.0, clamp(input, None, 0).exp() * alpha)
-    return g * (slope if scale == 1 else slope * scale)
-
-
-@primitive(title="EluBackward0", input=_elu_formula)
-def _elu(input, alpha, scale):
-    x = alias(input)
-    out = where(x > 0, x, clamp(x, None, 0).expm1() * alpha)
-    return out if scale == 1 else out * scale
 
 
 @function
@@ -316,7 +306,16 @@ def selu(input, inplace=False):
     """A scaled elu whose outputs keep mean 0 and variance 1. Follows ``torch.nn.functional.selu``. Otherwise like
     ``silu``."""
     floating("selu", input)
-    return overwrite(lambda x: _elu(x, SELU_ALPHA, SELU_SCALE), input, inplace)
+    return overwrite(_selu, input, inplace)
+
+
+@primitive(
+    title="EluBackward0",
+    input=lambda g, input: g * (where(input > 0, 1.0, clamp(input, None, 0).exp() * SELU_ALPHA) * SELU_SCALE),
+    first_order={"input": lambda g, input: _elu_backward(g, input, SELU_ALPHA) * SELU_SCALE},
+)
+def _selu(input):
+    return _elu(alias(input), SELU_ALPHA) * SELU_SCALE
 
 
 def mish(input, inplace=False):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 
-from .declare import binary, unary, without_history
+from .declare import binary, ternary, unary, without_history
+from .pointwise import _where as where
+from .select import clamp
 
 _tanh_backward = binary("tanh_backward", public=False, doc="g (1 - out^2).")
 _sigmoid_backward = binary("sigmoid_backward", public=False, doc="g out (1 - out).")
@@ -65,4 +67,45 @@ _gelu_tanh = unary(
     title="GeluBackward0",
     public=False,
     doc="gelu by its tanh approximation.",
+)
+
+
+# Those of a number, the second operand.
+
+ternary("leaky_relu_backward", params=("g", "a", "b"), doc="g where a > 0, else g b.")
+_elu_backward = ternary("elu_backward", params=("g", "a", "b"), doc="g where a > 0, else g b exp(a).")
+_leaky_relu = binary(
+    "leaky_relu",
+    lambda g, a, b: where(a > 0, g, g * b),
+    title="LeakyReluBackward0",
+    first_order={"a": without_history("leaky_relu_backward", "g", "a", "b")},
+    public=False,
+    doc="a where it is positive, else a b.",
+)
+_elu = binary(
+    "elu",
+    lambda g, a, b: g * where(a > 0, 1.0, clamp(a, None, 0).exp() * b),
+    title="EluBackward0",
+    first_order={"a": without_history("elu_backward", "g", "a", "b")},
+    public=False,
+    doc="a where it is positive, else b (exp(a) - 1).",
+)
+
+# Piecewise polynomials.
+
+_hardswish_backward = binary("hardswish_backward", public=False, doc="hardswish's.")
+_hardsigmoid_backward = binary("hardsigmoid_backward", public=False, doc="hardsigmoid's.")
+_hardswish = unary(
+    "hardswish",
+    lambda g, input: where(input.abs() < 3, g * (input / 3 + 0.5), g.masked_fill(input < 3, 0)),
+    first_order=without_history("hardswish_backward", "g", "input"),
+    public=False,
+    doc="x relu6(x + 3) / 6.",
+)
+_hardsigmoid = unary(
+    "hardsigmoid",
+    lambda g, input: (g / 6).masked_fill((input.abs() < 3).logical_not(), 0),
+    first_order=without_history("hardsigmoid_backward", "g", "input"),
+    public=False,
+    doc="relu6(x + 3) / 6.",
 )

@@ -168,7 +168,10 @@ static inline vec do_le(vec a, vec b) { return vec_of(LE(a, b)); }
 static inline vec do_gt(vec a, vec b) { return vec_of(GT(a, b)); }
 static inline vec do_ge(vec a, vec b) { return vec_of(GE(a, b)); }
 static inline vec do_where(vec c, vec a, vec b) { return chosen(c, a, b); }
-static inline vec do_clamp(vec a, vec lo, vec hi) { return do_minimum(do_maximum(a, lo), hi); }
+static inline vec do_clamp(vec a, vec lo, vec hi) {
+    vec x = either(NE(lo, lo), lo, greater(lo, a));
+    return either(NE(hi, hi), hi, less(hi, x));
+}
 static inline vec do_lerp(vec a, vec b, vec w) {
     vec d = b - a;
     return either(LT(do_abs(w), zero + 0.5f), a + w * d, b - d * (1.0f - w));
