@@ -28,12 +28,11 @@ _TABLE: list[tuple[Rule, str]] = [
     (
         rules.pointwise(1),
         "rsub deg2rad rad2deg clamp_max clamp_min hardshrink softshrink threshold relu6 hardtanh "
-        "leaky_relu rrelu prelu isneginf isposinf masked_fill nan_to_num isclose isreal",
+        "rrelu prelu isneginf isposinf masked_fill nan_to_num isclose isreal",
     ),
-    (rules.pointwise(4), "hardsigmoid softsign"),
-    (rules.pointwise(5), "hardswish"),
+    (rules.pointwise(4), "softsign"),
     (rules.pointwise(16), "frexp"),
-    (rules.pointwise(20), "elu selu celu"),
+    (rules.pointwise(20), "selu celu"),
     (rules.pointwise(27), "tanhshrink"),
     (rules.pointwise(72), "mish"),
     (rules.pointwise(26), "logit"),

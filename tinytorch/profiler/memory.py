@@ -289,10 +289,10 @@ def _replay(device: str, trace: Trace, events: list[Event | None], before: dict[
     now = Counter(before)
     now["other"] = max(0, start - sum(before.values()))
     times, totals, parts = [0], [start], {c: [now[c]] for c in CATEGORIES}
-    for a, _ in records:
+    for a, _ in records:  # threads record in another order than that in which they have counted: no a.total here
         now[a.category or "other"] += a.size
         times.append(a.time - trace.start)
-        totals.append(a.total)
+        totals.append(totals[-1] + a.size)
         for c, sizes in parts.items():
             sizes.append(now[c])
     top = max(range(len(totals)), key=totals.__getitem__)
