@@ -6,8 +6,7 @@ direction (kernels/api/recurrent.h says what it computes), on rows that lie step
 the one before, as in a packed sequence. The same as a composition, a step at a time, is what other
 dtypes and projected states take, and what second derivatives differentiate.
 
-Of half types the CPU's kernel takes inputs, weights and states as they are; the bias, c and the gates that it keeps are
-float32.
+Of half types the CPU's kernel takes inputs, weights and states as they are; the bias, c and the gates are float32.
 """
 
 from __future__ import annotations
