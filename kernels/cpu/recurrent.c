@@ -21,6 +21,8 @@ TT_ISA_TABLES(tt_recurrent_table, tt_recurrent_rows)
 #define WIDTH 128 /* hidden numbers of a task */
 #define PARALLEL_WORK ((int64_t)1 << 18) /* multiplications that are worth a second thread */
 
+static const double zeros[WIDTH]; /* of float32, too */
+
 /* Another step: its first row, and how many sequences are in both. */
 typedef struct {
     int64_t row, shared;
@@ -34,7 +36,6 @@ typedef struct {
     int64_t size, across; /* of an element; tasks to a row */
     int64_t k, gates, wide; /* a task's weights: rows, columns for a hidden number, and columns as they are packed */
     char *weights; /* packed, for each task */
-    char *zeros; /* WIDTH of them */
     int64_t row, rows; /* of this step: the first one, and how many there are */
     neighbour before, after;
     bool failed;
@@ -128,7 +129,7 @@ static void cut(const job *j, int64_t task, int64_t *row, int64_t *rows, int64_t
 }
 
 /* Numbers of a row, in float32 if they are of a half type; and where they are to be put. */
-static const void *read(const job *j, const room *r, int slot, const char *from, int64_t width) {
+static const void *read_numbers(const job *j, const room *r, int slot, const char *from, int64_t width) {
     if (!j->half || !from) return from;
     widen(j, from, width, r->numbers[slot]);
     return r->numbers[slot];
@@ -171,8 +172,9 @@ static void forward_range(void *context, int64_t begin, int64_t end) {
                                     .x = read_gates(j, &room, element(w->x, at, 0, w->gates * hidden), col, width),
                                     .product = room.product + r * j->wide * j->size,
                                     .b = element(w->b, 0, col, 0),
-                                    .before = w->c ? state(j, w->c, w->c0, row + r, col)
-                                                   : read(j, &room, 0, state(j, w->y, w->h0, row + r, col), width),
+                                    .before =
+                                        w->c ? state(j, w->c, w->c0, row + r, col)
+                                             : read_numbers(j, &room, 0, state(j, w->y, w->h0, row + r, col), width),
                                     .gates = element(w->saved, at, col, w->kept * hidden),
                                     .c = element(w->c, at, col, hidden),
                                     .y = place(j, room.numbers[1], y)};
@@ -204,13 +206,13 @@ static void backward_range(void *context, int64_t begin, int64_t end) {
             tt_recurrent_row_back one = {
                 .n = width,
                 .hidden = hidden,
-                .g = w->g ? read(j, &room, 0, element(w->g, at, col, hidden), width) : j->zeros,
-                .g_c = w->g_c ? element(w->g_c, at, col, hidden) : j->zeros,
+                .g = w->g ? read_numbers(j, &room, 0, element(w->g, at, col, hidden), width) : (const char *)zeros,
+                .g_c = w->g_c ? element(w->g_c, at, col, hidden) : (const char *)zeros,
                 .product = room.product + r * j->wide * j->size,
                 .gates = element(w->saved, at, col, w->kept * hidden),
                 .c = element(w->c, at, col, hidden),
-                .y = w->kept ? NULL : read(j, &room, 1, element(w->y, at, col, hidden), width),
-                .before = w->c ? state(j, w->c, w->c0, row + r, col) : read(j, &room, 2, before, width),
+                .y = w->kept ? NULL : read_numbers(j, &room, 1, element(w->y, at, col, hidden), width),
+                .before = w->c ? state(j, w->c, w->c0, row + r, col) : read_numbers(j, &room, 2, before, width),
                 .first = element(w->of_first, row + r, col, hidden),
                 .of_x = place(j, room.gates[0], to_x),
                 .of_h = place(j, room.gates[1], to_h)};
@@ -313,13 +315,10 @@ static bool work(const tt_recurrent_work *w, bool back) {
              .gates = back ? 1 : w->gates};
     int64_t by = j.tiled ? 32 : j.products->tile_columns;
     j.wide = pieces(j.gates * least(WIDTH, w->hidden), by) * by;
-    j.zeros = tt_scratch(WIDTH * j.size);
     j.weights = tt_scratch(j.across * bytes_of_weights(&j) + 1);
-    bool ok = j.zeros && j.weights && pack(&j, back);
-    if (j.zeros) memset(j.zeros, 0, (size_t)(WIDTH * j.size));
+    bool ok = j.weights && pack(&j, back);
     if (back && w->of_first) memset(w->of_first->data, 0, (size_t)(w->of_first->numel * j.size));
     ok = ok && run(&j, back ? backward_range : forward_range, back);
-    tt_scratch_free(j.zeros);
     tt_scratch_free(j.weights);
     return ok;
 }

@@ -24,6 +24,7 @@ from .pointwise_activation import (
     _logsigmoid,
     _silu,
     _softplus,
+    elu_formula,
 )
 from .select import clamp
 
@@ -311,7 +312,7 @@ def selu(input, inplace=False):
 
 @primitive(
     title="EluBackward0",
-    input=lambda g, input: g * (where(input > 0, 1.0, clamp(input, None, 0).exp() * SELU_ALPHA) * SELU_SCALE),
+    input=lambda g, input: elu_formula(g, input, SELU_ALPHA) * SELU_SCALE,
     first_order={"input": lambda g, input: _elu_backward(g, input, SELU_ALPHA) * SELU_SCALE},
 )
 def _selu(input):

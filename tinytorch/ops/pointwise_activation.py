@@ -72,6 +72,12 @@ _gelu_tanh = unary(
 
 # Those of a number, the second operand.
 
+
+def elu_formula(g, a, b):
+    """elu's gradient."""
+    return g * where(a > 0, 1.0, clamp(a, None, 0).exp() * b)
+
+
 ternary("leaky_relu_backward", params=("g", "a", "b"), doc="g where a > 0, else g b.")
 _elu_backward = ternary("elu_backward", params=("g", "a", "b"), doc="g where a > 0, else g b exp(a).")
 _leaky_relu = binary(
@@ -84,7 +90,7 @@ _leaky_relu = binary(
 )
 _elu = binary(
     "elu",
-    lambda g, a, b: g * where(a > 0, 1.0, clamp(a, None, 0).exp() * b),
+    elu_formula,
     title="EluBackward0",
     first_order={"a": without_history("elu_backward", "g", "a", "b")},
     public=False,
