@@ -1,4 +1,4 @@
-/* Fourier transforms on the CPU: of several rows of a power of two by loops of ours (Note [Rows side by side] in
+/* Fourier transforms on the CPU: of rows of a power of two by loops of ours (Note [Rows of a power of two] in
  * fft.h), of others by the loops of NumPy's fft (pocketfft), and of long ones by both (Note [A long row]).
  *
  * Note [NumPy's loops]
@@ -9,6 +9,7 @@
  * whether there is enough. */
 #include "cpu/fft.h"
 #include "api/fft.h"
+#include "core/sizes.h"
 #include "cpu/cpu.h"
 #include "cpu/simd.h"
 #include <math.h>
@@ -19,7 +20,7 @@
 TT_ISA_TABLES(tt_fft_table, tt_fft_loops)
 
 #define GRAIN 16384 /* numbers that are worth a thread */
-#define FEW_ROWS 8 /* fewer leave most of a vector empty */
+#define FEW_ROWS 8 /* for which threads share a long one */
 
 typedef void (*numpy_loop)(char **args, const intptr_t *sizes, const intptr_t *steps, void *data);
 
@@ -41,7 +42,7 @@ typedef struct {
     int64_t shape[TT_MAX_NDIM], step_in[TT_MAX_NDIM], step_out[TT_MAX_NDIM]; /* in bytes */
     int64_t in, out, stride_in, stride_out; /* of one row: numbers, and bytes from one to the next */
     bool mirror; /* are all of a real row's numbers wanted? */
-    const void *roots; /* of rows side by side */
+    tt_fft_roots roots; /* of rows of a power of two */
     int64_t rows;
     bool failed;
 } fft_job;
@@ -70,25 +71,54 @@ static void root(int64_t k, int64_t n, double *re, double *im) {
     *im = octant < 4 ? -s : s;
 }
 
-/* e^(-2 pi i k / n) for k < n. Made once for each n, of which there are few, and kept. */
-static const void *roots_of(int64_t n, bool wide) {
-    static void *made[2][16];
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    void **place = &made[wide][__builtin_ctzll((uint64_t)n)], *roots = __atomic_load_n(place, __ATOMIC_ACQUIRE);
-    if (roots) return roots;
-    pthread_mutex_lock(&lock);
-    if (!*place && (roots = malloc((size_t)n * (wide ? 16 : 8)))) {
-        for (int64_t k = 0; k < n; k++) {
-            double re, im;
-            root(k, n, &re, &im);
-            if (wide) ((double *)roots)[2 * k] = re, ((double *)roots)[2 * k + 1] = im;
-            else ((float *)roots)[2 * k] = (float)re, ((float *)roots)[2 * k + 1] = (float)im;
-        }
-        __atomic_store_n(place, roots, __ATOMIC_RELEASE);
+/* The roots of a transform of m numbers, as tt_fft_roots has them, in one table. */
+#define ROOTS_OF(m) (3 * (m) + 3 * (m) + 2 * ((m) + 2) + 2 * ((m) / 16 + 1))
+static tt_fft_roots within(const char *table, int64_t m, int64_t itemsize) {
+    const char *second = table + 3 * m * itemsize, *real = second + 3 * m * itemsize;
+    return (tt_fft_roots){table, second, real, real + 2 * (m + 2) * itemsize};
+}
+
+static void fill_roots(double *table, int64_t m, bool forward) {
+    double re, im, sign = forward ? 1 : -1, *real = table + 6 * m, *later = real + 2 * (m + 2);
+    for (int64_t step = 0; step < 2; step++)
+        for (int64_t power = 1; power < 4; power++)
+            for (int64_t i = 0; i < m / 4; i++) {
+                double *to = table + (3 * step + power - 1) * m + 2 * i;
+                root(step ? i / 4 * power : i * power, step ? m / 4 : m, &re, &im);
+                to[0] = to[1] = re;
+                to[m / 2] = -sign * im;
+                to[m / 2 + 1] = sign * im;
+            }
+    for (int64_t k = 0; k <= m / 2; k++, real += 2) {
+        root(k, 2 * m, &re, &im);
+        real[0] = forward ? re / 2 : -re;
+        real[1] = -real[0];
+        real[m + 2] = real[m + 3] = forward ? im / 2 : im;
     }
-    roots = *place;
-    pthread_mutex_unlock(&lock);
-    return roots;
+    for (int64_t k = 0; k < m / 16; k++) {
+        root(k, m / 16, &re, &im);
+        later[2 * k] = re;
+        later[2 * k + 1] = sign * im;
+    }
+}
+
+/* Made once for each m, of which there are few, and kept. */
+static bool find_roots(int64_t m, bool wide, bool forward, tt_fft_roots *roots) {
+    static void *made[2][2][16];
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    void **place = &made[wide][forward][__builtin_ctzll((uint64_t)m)];
+    void *table = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+    if (!table) {
+        pthread_mutex_lock(&lock);
+        if (!(table = *place) && (table = malloc((size_t)ROOTS_OF(m) * sizeof(double)))) {
+            fill_roots(table, m, forward);
+            for (int64_t k = 0; !wide && k < ROOTS_OF(m); k++) ((float *)table)[k] = (float)((double *)table)[k];
+            __atomic_store_n(place, table, __ATOMIC_RELEASE);
+        }
+        pthread_mutex_unlock(&lock);
+    }
+    if (table) *roots = within(table, m, wide ? 8 : 4);
+    return table != NULL;
 }
 
 static void row_at(const fft_job *j, int64_t row, char **in, char **out) {
@@ -100,44 +130,54 @@ static void row_at(const fft_job *j, int64_t row, char **in, char **out) {
     }
 }
 
-/* Rows [begin, end) of as many as a vector has lanes. */
+/* Rows [begin, end) of TT_FFT_TOGETHER. */
 static void run_together(void *context, int64_t begin, int64_t end) {
     fft_job *j = context;
     const tt_fft_work *w = j->w;
-    bool wide = tt_real_dtype(w->out->dtype) == TT_F64;
-    const tt_fft_table *table = tt_fft_loops[tt_isa_index];
-    int lanes = table->types[wide].lanes;
-    char *memory = tt_scratch(TT_FFT_ROOM(w->size, lanes, wide ? 8 : 4) + 64);
-    if (!memory) {
-        __atomic_store_n(&j->failed, true, __ATOMIC_RELAXED);
-        return;
-    }
+    bool wide = tt_real_dtype(w->out->dtype) == TT_F64, from_real = !tt_is_complex(w->a->dtype);
+    bool to_real = !tt_is_complex(w->out->dtype);
     tt_fft_rows r = {.stride_in = j->stride_in,
                      .stride_out = j->stride_out,
                      .size = w->size,
                      .count_in = j->in,
                      .count_out = j->out,
-                     .from_real = !tt_is_complex(w->a->dtype),
-                     .to_real = !tt_is_complex(w->out->dtype),
+                     .from_real = from_real,
+                     .to_real = to_real,
                      .forward = w->forward,
                      .scale = w->scale,
                      .roots = j->roots,
-                     .room = memory + (64 - (uintptr_t)memory % 64) % 64};
+                     .room = tt_scratch(TT_FFT_ROOM(w->size) * (wide ? 8 : 4))};
+    if (!r.room) {
+        __atomic_store_n(&j->failed, true, __ATOMIC_RELAXED);
+        return;
+    }
+    int64_t m = from_real || to_real ? w->size / 2 : w->size;
+    bool is_short = m < 4 * tt_fft_loops[tt_isa_index]->types[wide].numbers;
     for (; begin < end; begin++) {
-        int64_t first = begin * lanes;
-        r.rows = j->rows - first < lanes ? j->rows - first : lanes;
-        for (int k = 0; k < lanes; k++) row_at(j, first + (k < r.rows ? k : r.rows - 1), &r.in[k], &r.out[k]);
-        table->types[wide].run(&r);
+        int64_t first = begin * TT_FFT_TOGETHER;
+        r.rows = least(TT_FFT_TOGETHER, j->rows - first);
+        for (int k = 0; k < TT_FFT_TOGETHER; k++) row_at(j, least(first + k, j->rows - 1), &r.in[k], &r.out[k]);
+        if (is_short) tt_fft_loops[tt_isa_index]->types[wide].run_short(&r);
+        else tt_fft_loops[tt_isa_index]->types[wide].run(&r);
         for (int k = 0; k < r.rows && j->mirror; k++) mirror_rows(j, r.out[k], 1);
     }
-    tt_scratch_free(memory);
+    tt_scratch_free(r.room);
 }
 
-/* Does a vector's worth of rows fit? By the size and the rows alone, so that bits are those of any machine. */
+static bool is_long(const fft_job *j) {
+    int64_t n = j->w->size;
+    return n >= TT_FFT_LONG && n <= TT_FFT_LONGEST && !(n & (n - 1)) && j->rows < FEW_ROWS && j->in >= n &&
+           !(tt_is_complex(j->w->a->dtype) && !tt_is_complex(j->w->out->dtype));
+}
+
+/* Is it a row of a power of two that the caches hold? */
 static bool goes_together(fft_job *j) {
     int64_t n = j->w->size;
-    if (n < TT_FFT_LEAST || n > TT_FFT_MOST || (n & (n - 1)) || j->rows < FEW_ROWS) return false;
-    return (j->roots = roots_of(n, tt_real_dtype(j->w->out->dtype) == TT_F64)) != NULL;
+    bool from_real = !tt_is_complex(j->w->a->dtype), to_real = !tt_is_complex(j->w->out->dtype);
+    int64_t m = from_real || to_real ? n / 2 : n;
+    if (m < TT_FFT_LEAST || n > TT_FFT_MOST || (n & (n - 1)) || is_long(j)) return false;
+    return find_roots(m, tt_real_dtype(j->w->out->dtype) == TT_F64, from_real || (j->w->forward && !to_real),
+                      &j->roots);
 }
 
 static void run_rows(void *context, int64_t begin, int64_t end) {
@@ -204,12 +244,6 @@ static void run_parts(void *context, int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; k++) run_rows(context, k * FEW_ROWS, (k + 1) * FEW_ROWS);
 }
 
-static bool is_long(const fft_job *j) {
-    int64_t n = j->w->size;
-    return n >= TT_FFT_LONG && n <= TT_FFT_LONGEST && !(n & (n - 1)) && j->rows < FEW_ROWS && j->in >= n &&
-           !(tt_is_complex(j->w->a->dtype) && !tt_is_complex(j->w->out->dtype));
-}
-
 static bool run_long(const fft_job *j) {
     const tt_fft_work *w = j->w;
     bool wide = tt_real_dtype(w->out->dtype) == TT_F64, from_real = !tt_is_complex(w->a->dtype);
@@ -217,8 +251,9 @@ static bool run_long(const fft_job *j) {
     int64_t pitch = (count + TT_FFT_LANES + 7) / 8 * 8 + 8; /* not a power of two */
     const tt_fft_table *table = tt_fft_loops[tt_isa_index];
     const char *roots = long_roots_of(w->size, pitch, count, wide);
-    const void *few = roots_of(TT_FFT_PARTS, wide);
-    char *parts = roots && few ? tt_scratch((TT_FFT_PARTS * pitch + TT_FFT_LANES) * size) : NULL;
+    tt_fft_roots few;
+    bool made = roots && find_roots(16 * TT_FFT_PARTS, wide, true, &few);
+    char *parts = made ? tt_scratch((TT_FFT_PARTS * pitch + TT_FFT_LANES) * size) : NULL;
     if (!parts) return tt_fail(TT_OUT_OF_MEMORY, "out of memory for a row of a Fourier transform"), false;
     for (int64_t row = 0; row < j->rows; row++) {
         tt_array a = *w->a, out = *w->out;
@@ -240,10 +275,10 @@ static bool run_long(const fft_job *j) {
         each.stride_out = size;
         tt_parallel(TT_FFT_PARTS / FEW_ROWS, 1, run_parts, &each);
         long_job join = {{parts, to, j->stride_out, w->size, pitch, count, from_real, w->forward || from_real, w->scale,
-                          roots, roots + TT_FFT_PARTS * pitch * size / 2, few},
+                          roots, roots + TT_FFT_PARTS * pitch * size / 2, few.later},
                          table->types[wide].join};
-        int lanes = table->types[wide].lanes;
-        tt_parallel((count + lanes - 1) / lanes, GRAIN / (TT_FFT_PARTS * lanes) + 1, join_range, &join);
+        int lanes = 2 * table->types[wide].numbers;
+        tt_parallel(pieces(count, lanes), GRAIN / (TT_FFT_PARTS * lanes) + 1, join_range, &join);
         if (j->mirror) mirror_rows(j, to, 1);
     }
     tt_scratch_free(parts);
@@ -291,8 +326,7 @@ bool tt_cpu_fft(const tt_fft_work *w) {
     j.stride_in = w->a->strides[w->dim] * tt_itemsizes[w->a->dtype];
     j.stride_out = w->out->strides[w->dim] * tt_itemsizes[w->out->dtype];
     if (goes_together(&j)) {
-        int lanes = tt_fft_loops[tt_isa_index]->types[wide].lanes;
-        tt_parallel((rows + lanes - 1) / lanes, GRAIN / (w->size * lanes) + 1, run_together, &j);
+        tt_parallel(pieces(rows, TT_FFT_TOGETHER), GRAIN / (w->size * TT_FFT_TOGETHER) + 1, run_together, &j);
         return !j.failed || (tt_fail(TT_OUT_OF_MEMORY, "out of memory for the rows of a Fourier transform"), false);
     }
     void *enough = tt_scratch(16 * w->size * (wide ? 16 : 8)); /* Note [NumPy's loops] */
