@@ -1,6 +1,7 @@
 """The compiler's flags on which a result's bits depend: the same for the kernels (kernels/build.py reads them
 here, without importing the package) and for generated code."""
 
+import os
 import platform
 
 # No contraction and no fast-math: every instruction set, and every generated kernel, gives the same bits.
@@ -8,7 +9,8 @@ BITS = ["-std=gnu11", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapp
 # Of gcc alone, and bits do not depend on it. From `x < low ? low : x` gcc would make paths for x and for the constant,
 # of which a vectorised loop then computes every one.
 GCC = ["-fno-thread-jumps"]
-X86 = platform.machine() in ("x86_64", "AMD64")
+# TINYTORCH_BASELINE=1: kernels for one instruction set, which any processor has; compiled in a third of the time.
+X86 = platform.machine() in ("x86_64", "AMD64") and not os.environ.get("TINYTORCH_BASELINE")
 ISAS = {"baseline": []}
 if X86:
     ISAS["avx2"] = ["-mavx2", "-mfma", "-mf16c"]

@@ -1,6 +1,7 @@
 /* Fourier transforms of rows of a power of two: notes in cpu/fft.h. */
 #include "cpu/fft.h"
 #include "cpu/simd.h"
+#include <string.h>
 
 #if defined __AVX512F__
 #define BYTES 64
