@@ -58,6 +58,8 @@ s.shape
 (len(s), s.size(), s.size(1), s.is_leaf, s.is_floating_point(), isinstance(s, m.Tensor), m.is_tensor(s))
 m.sparse_coo_tensor(size=(2, 3))
 m.sparse_coo_tensor((2, 3))
+(m.tensor(3.0).to_sparse(), m.tensor(3.0).to_sparse().indices(), m.tensor(3.0).to_sparse().values())
+(m.tensor(0.0).to_sparse(), m.tensor(0.0).to_sparse()._nnz())
 m.sparse_coo_tensor(i, v)
 m.sparse_coo_tensor(i.float(), v, (2, 3))
 m.sparse_coo_tensor([[0, 1], [1, 0]], [1, 2])

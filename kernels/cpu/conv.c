@@ -167,7 +167,7 @@ static void divide_planes(tt_correlation *c, int size) {
 
 /* A correlation of groups of one channel. */
 static bool run_depthwise(tt_correlation *c, const tt_conv_loops *loops, int size) {
-    int64_t lanes = loops->tile_columns / 3, all = c->batch * c->places;
+    int64_t lanes = loops->lanes, all = c->batch * c->places;
     if (c->last) {
         c->packed = tt_scratch(c->taps * pieces(c->groups, lanes) * lanes * size + 1);
         if (!c->packed) return false;
@@ -186,10 +186,10 @@ static bool run_depthwise(tt_correlation *c, const tt_conv_loops *loops, int siz
     return !c->failed;
 }
 
-/* The width of blocks of columns that divide so many: tiles of nearly one width, of up to three vectors. */
+/* The width of blocks of columns that divide so many: tiles of nearly one width. */
 static int64_t even_columns(int64_t columns, const tt_conv_loops *loops) {
-    int64_t lanes = loops->tile_columns / 3, vectors = pieces(columns, lanes);
-    return pieces(vectors, pieces(vectors, 3)) * lanes;
+    int64_t vectors = pieces(columns, loops->lanes), in_tile = loops->tile_columns / loops->lanes;
+    return pieces(vectors, pieces(vectors, in_tile)) * loops->lanes;
 }
 
 /* Is it of that kind, and worth the transforms? */

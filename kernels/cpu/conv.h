@@ -79,7 +79,7 @@ static inline bool tt_conv_has(const tt_correlation *c, const tt_conv_tap_at *ta
 /* What an instruction set provides, for one type of elements: all are to be shared out by tt_parallel. Of two functions
  * the second is for channels that lie next to each other. */
 typedef struct {
-    int64_t tile_rows, tile_columns;
+    int64_t lanes, tile_rows, tile_columns;
     tt_range_fn pack; /* blocks of the weight: groups x blocks of packed_by */
     tt_range_fn correlate[2]; /* tasks: groups x out_blocks x blocks */
     tt_range_fn weigh[2]; /* tasks: parts x groups x in_blocks x out_blocks */

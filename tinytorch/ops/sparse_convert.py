@@ -57,13 +57,14 @@ def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=N
     if isinstance(self, SparseTensor):
         return _coo(self)
     count = self.ndim if sparse_dim is None else sparse_dim
-    if not 0 < count <= max(self.ndim, 1):
+    if not 0 < count <= self.ndim and (count or self.ndim):
         raise RuntimeError(f"to_sparse: requested {count} sparse dimensions of a tensor of {self.ndim}")
     there = self.detach() != 0
     for _ in range(self.ndim - count):
         there = there.any(-1)
     places = there.nonzero().t()
-    return coo(places, self[tuple(places.unbind(0))], self.shape, True)
+    values = self[tuple(places.unbind(0))] if count else self.reshape(1)[: places.shape[1]]
+    return coo(places, values, self.shape, True)
 
 
 @method

@@ -58,9 +58,9 @@ static int64_t run_step(const tt_correlation *c) {
 
 #define LOOPS(D, T)                                                                                                    \
     {                                                                                                                  \
-        .tile_rows = TILE_ROWS, .tile_columns = VECTORS * BYTES / (int)sizeof(T), .pack = pack_weight_##D,             \
-        .correlate = {correlate_##D, correlate_last_##D}, .weigh = {weigh_##D, weigh_last_##D},                        \
-        .add_parts = add_parts_##D, .pack_depthwise = pack_depthwise_##D,                                              \
+        .lanes = BYTES / (int)sizeof(T), .tile_rows = TILE_ROWS, .tile_columns = VECTORS * BYTES / (int)sizeof(T),     \
+        .pack = pack_weight_##D, .correlate = {correlate_##D, correlate_last_##D},                                     \
+        .weigh = {weigh_##D, weigh_last_##D}, .add_parts = add_parts_##D, .pack_depthwise = pack_depthwise_##D,        \
         .depthwise = {depthwise_##D, depthwise_last_##D}, .weigh_depthwise = {                                         \
             weigh_depthwise_##D,                                                                                       \
             weigh_depthwise_last_##D                                                                                   \
