@@ -275,6 +275,11 @@ static bool takes_empty(int decomposition) {
            decomposition == TT_DECOMPOSE_gels || decomposition == TT_DECOMPOSE_lu_permutation;
 }
 
+/* Do the library's routines tell of each matrix whether they succeeded? Else what they do not write is to be 0. */
+static bool tells(int decomposition) {
+    return decomposition == TT_DECOMPOSE_cholesky || decomposition == TT_DECOMPOSE_lu_factor;
+}
+
 bool tt_cuda_decompose(int decomposition, tt_stack *s) {
     job j = {.s = s};
     tt_array *spare, info;
@@ -285,7 +290,7 @@ bool tt_cuda_decompose(int decomposition, tt_stack *s) {
     info = *spare;
     info.data = (char *)s->info;
     j.spare = (int *)spare->data;
-    bool ok = tt_fill_now(&info, TT_KIND_INT, 0, 0) == 0;
+    bool ok = (s->first.k && tells(decomposition)) || tt_fill_now(&info, TT_KIND_INT, 0, 0) == 0;
     if (ok && (s->first.k || takes_empty(decomposition))) ok = routines[decomposition](&j);
     while (j.num_rooms) tt_free(j.rooms[--j.num_rooms]);
     tt_free(spare);

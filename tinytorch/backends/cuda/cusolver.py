@@ -110,9 +110,16 @@ class _Handles:
         self.params = _solver.made("cusolverDnCreateParams", None, "void *")
         self.jacobi = _solver.made("cusolverDnCreateGesvdjInfo", None, "void *")
         self.blas = _blas.made("cublasCreate_v2", None, "void *")
+        self.streams = {}  # of each handle, by its library
+
+    def use(self, stream: int, library, function: str, handle) -> None:
+        if self.streams.get(library) != stream:
+            library.call(function, handle, stream)
+            self.streams[library] = stream
 
 
 _handles: dict[int, _Handles] = {}
+_ADDRESS = ffi.typeof("intptr_t")
 
 
 class _Work:
@@ -133,17 +140,21 @@ class _Problem:
 
     def __init__(self, device: int, handles: _Handles, p):
         self.device, self.handles, self.p = device, handles, p
-        self.dtype, self.letter, self.size = p.dtype, _LETTERS[p.dtype], _SIZES[p.dtype]
-        self.options = p.options
-        self.trans = 1 if p.options & lib.TT_TRANSPOSED else 2 if p.options & lib.TT_ADJOINT else 0
-        if self.trans == 2 and self.letter in "SD":
-            self.trans = 1
-        self.a, self.b, self.c, self.d, self.pivots, self.info = (
-            int(ffi.cast("intptr_t", pointer)) for pointer in (p.a, p.b, p.c, p.d, p.pivots, p.info)
-        )
+        self.dtype, self.letter = p.dtype, _LETTERS[p.dtype]
+
+    def __getattr__(self, name: str) -> int:
+        """The address a, b, c, d, pivots or info: a routine asks for few of them."""
+        place = int(ffi.cast(_ADDRESS, getattr(self.p, name)))
+        setattr(self, name, place)
+        return place
+
+    @property
+    def trans(self) -> int:
+        adjoint = 2 if self.letter in "CZ" else 1
+        return 1 if self.has(lib.TT_TRANSPOSED) else adjoint if self.has(lib.TT_ADJOINT) else 0
 
     def has(self, option: int) -> int:
-        return 1 if self.options & option else 0
+        return 1 if self.p.options & option else 0
 
     def routine(self, name: str):
         """The library's function for the dtype, from its name for real numbers."""
@@ -161,19 +172,17 @@ class _Problem:
         _solver.call(self.routine(name), self.handles.solver, *args)
 
     def work(self, elements: int):
-        return _Work(self.device, elements * self.size)
+        return _Work(self.device, elements * _SIZES[self.dtype])
 
     def each(self, *names):
         """The addresses of those operands, and of the state, of one problem after the other. ``a``: which belongs to
         it."""
-        p = self.p
-        steps = {"a": p.step_a, "b": p.step_b, "c": p.step_c, "d": p.step_d, "pivots": 4 * min(p.m or p.n, p.n)}
+        p, info = self.p, self.info
+        steps = [4 * min(p.m or p.n, p.n) if x == "pivots" else getattr(p, f"step_{x}") for x in names]
+        operands = [(getattr(self, x), step, x in ("a", "pivots")) for x, step in zip(names, steps)]
         for i in range(p.count):
             at = p.at[i] if p.at else i
-            yield (
-                *(getattr(self, x) + (at if x in ("a", "pivots") else i) * steps[x] for x in names),
-                self.info + 4 * i,
-            )
+            yield (*[first + (at if shared else i) * step for first, step, shared in operands], info + 4 * i)
 
 
 def _potrf(q, p):
@@ -286,8 +295,8 @@ def solve(device: int, problem, stream: int) -> int:
         handles = _handles.setdefault(device, _Handles())
     with handles.lock:
         if problem.routine == lib.TT_TRSM:
-            _blas.call("cublasSetStream_v2", handles.blas, stream)
+            handles.use(stream, _blas, "cublasSetStream_v2", handles.blas)
         else:
-            _solver.call("cusolverDnSetStream", handles.solver, stream)
+            handles.use(stream, _solver, "cusolverDnSetStream", handles.solver)
         _ROUTINES[problem.routine](_Problem(device, handles, problem), problem)
     return 0
