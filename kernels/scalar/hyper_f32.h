@@ -1,5 +1,5 @@
-/* Inverse trigonometric, hyperbolic and inverse hyperbolic functions, softplus, logsigmoid and
-   cbrt in float32, through double. */
+/* Inverse trigonometric, hyperbolic and inverse hyperbolic functions and cbrt in float32, through
+   double. */
 #ifndef TT_SCALAR_HYPER_F32_H
 #define TT_SCALAR_HYPER_F32_H
 
@@ -77,14 +77,6 @@ TT_FN float tt_atanh_f32(float x) {
     y = a <= 1.0 ? y : TT_NAN_F32;
     return tt_copysign_f32(y, x);
 }
-
-/* log(1 + exp(x)) = max(x, 0) + log1p(exp(-|x|)); far on the left below the denormals. */
-TT_FN float tt_softplus_f32(float x) {
-    double v = (double)x, a = tt_abs_f64(v);
-    return (float)((v < 0.0 ? 0.0 : v) + tt_log1p_unit_wide(tt_exp_wide(a > -TT_EXP_NONE_F64 ? TT_EXP_ZERO_F64 : -a)));
-}
-
-TT_FN float tt_logsigmoid_f32(float x) { return -tt_softplus_f32(-x); }
 
 /* A third of the exponent word gives four bits, each step of Halley's iteration triples them. */
 TT_FN float tt_cbrt_f32(float x) {

@@ -1,4 +1,4 @@
-/* Logarithms in float32: log, log2, log10 and log1p.
+/* Logarithms in float32: log, log2, log10, log1p, softplus and logsigmoid.
 
    x = 2^k (1+f) with 1+f in [sqrt(1/2), sqrt(2)), by integer arithmetic on the bits; then
    log(x) = k ln2 + log(1+f).  The polynomial is our own minimax fit. */
@@ -88,5 +88,26 @@ TT_FN float tt_log1p_f32(float x) {
     y = x < -1.0f ? TT_NAN_F32 : y;
     return x < TT_INF_F32 ? y : x;
 }
+
+/* log(1 + exp(x)) = max(x, 0) + log(1 + e), e = exp(-|x|) <= 1.  1 + e is (1+f)/h, with h = 1/2 and f = (e-1)/2 if it
+   is above sqrt(2), else h = 1 and f = e, so nothing is rounded.  (Of a choice between floats gcc would make two
+   polynomials.)  w is f 2^32, as in tt_times_sigmoid_f32, for a denormal result to be rounded only once.  To the right
+   of 20, where e is below half a unit in the last place of x, it stays away from denormals. */
+TT_FN float tt_softplus_f32(float x) {
+    float a = -tt_abs_f32(x), least = x > 0.0f ? -20.0f : TT_EXP_ZERO_F32, p, s, t, e, h, f, w, y;
+    tt_u32 shift;
+    p = tt_exp_split_f32(a < least ? least : a, &shift);
+    s = tt_float_bits(shift + ((127u + 32u) << 23));
+    t = s * 0x1p-32f;
+    e = tt_fma_f32(t, p, t);
+    h = tt_float_bits(tt_bits_f32(e) > 0x3ed413cdu ? 0x3f000000u : 0x3f800000u);
+    f = tt_fma_f32(h, e, h - 1.0f);
+    w = tt_fma_f32(h, tt_fma_f32(s, p, s), (h - 1.0f) * 0x1p32f);
+    y = tt_fma_f32(w, f * tt_log_tail_f32(f), w);
+    y = tt_fma_f32(h - 1.0f, -0x1p33f * TT_LN2_HIGH_F32, y);
+    return tt_fma_f32(y, 0x1p-32f, x < 0.0f ? 0.0f : x);
+}
+
+TT_FN float tt_logsigmoid_f32(float x) { return -tt_softplus_f32(-x); }
 
 #endif

@@ -29,7 +29,7 @@
     X(tanh, 1, FLT, SAME, 26, 37) X(asinh, 1, FLT, SAME, 34, 97) X(acosh, 1, FLT, SAME, 34, 93)                 \
     X(atanh, 1, FLT, SAME, 30, 98) X(erf, 1, FLT, SAME, 30, 40) X(erfc, 1, FLT, SAME, 36, 142)                  \
     X(erfinv, 1, FLT, SAME, 40, 176) X(lgamma, 1, FLT, SAME, 70, 368) X(digamma, 1, FLT, SAME, 50, 326)         \
-    X(sigmoid, 1, FLT, SAME, 21, 38) X(logsigmoid, 1, FLT, SAME, 46, 131) X(softplus, 1, FLT, SAME, 46, 130)    \
+    X(sigmoid, 1, FLT, SAME, 21, 38) X(logsigmoid, 1, FLT, SAME, 34, 42) X(softplus, 1, FLT, SAME, 34, 41)      \
     X(silu, 1, FLT, SAME, 22, 43) X(gelu, 1, FLT, SAME, 34, 60) X(gelu_tanh, 1, FLT, SAME, 34, 67)              \
     X(sinc, 1, FLT, SAME, 20, 60) X(sinc_slope, 1, FLT, SAME, 42, 120) X(ndtr, 1, FLT, SAME, 34, 60)            \
     X(entr, 1, FLT, SAME, 24, 39)                                                                               \
