@@ -97,6 +97,52 @@ TT_FN T OF(tt_elu_backward)(T g, T x, T alpha) {
     T slope = OF(tt_exp)(x > 0 ? (T)0 : x) * alpha;
     return g * (x > 0 ? (T)1 : slope);
 }
+/* Klambauer et al. 2017, "Self-normalizing neural networks", equation 14. */
+#define SCALE ((T)1.0507009873554804934193349852946)
+#define ALPHA ((T)1.6732632423543772848170429916717)
+TT_FN T OF(tt_selu)(T a) { return OF(tt_elu)(a, ALPHA) * SCALE; }
+TT_FN T OF(tt_selu_backward)(T g, T x) { return OF(tt_elu_backward)(g, x, ALPHA) * SCALE; }
+#undef SCALE
+#undef ALPHA
+TT_FN T OF(tt_celu)(T a, T alpha) {
+    T low = OF(tt_expm1)((a > 0 ? (T)0 : a) / alpha) * alpha;
+    return a > 0 ? a : low;
+}
+TT_FN T OF(tt_celu_backward)(T g, T x, T alpha) {
+    T slope = OF(tt_exp)((x > 0 ? (T)0 : x) / alpha);
+    return g * (x > 0 ? (T)1 : slope);
+}
+TT_FN T OF(tt_hardshrink)(T a, T bound) { return (a >= -bound) & (a <= bound) ? (T)0 : a; }
+TT_FN T OF(tt_softshrink)(T a, T bound) { return a > bound ? a - bound : a < -bound ? a + bound : a != a ? a : (T)0; }
+TT_FN T OF(tt_shrink_backward)(T g, T x, T bound) { return (x >= -bound) & (x <= bound) ? (T)0 : g; }
+TT_FN T OF(tt_hardtanh_backward)(T g, T x, T bound) { return BUILTIN(__builtin_fabs)(x) < bound ? g : (T)0; }
+TT_FN T OF(tt_relu6_backward)(T g, T x, T bound) { return (x > 0) & (x < bound) ? g : (T)0; }
+TT_FN T OF(tt_threshold)(T a, T limit, T value) { return a <= limit ? value : a; }
+TT_FN T OF(tt_threshold_backward)(T g, T x, T limit) { return x <= limit ? (T)0 : g; }
+TT_FN T OF(tt_softplus_below)(T a, T beta, T threshold) {
+    return a * beta > threshold ? a : OF(tt_softplus)(a * beta) / beta;
+}
+TT_FN T OF(tt_softplus_below_slope)(T a, T beta, T threshold) {
+    return a * beta > threshold ? (T)1 : OF(tt_sigmoid)(a * beta);
+}
+TT_FN T OF(tt_softplus_backward)(T g, T x) { return g * OF(tt_sigmoid)(x); }
+TT_FN T OF(tt_logsigmoid_backward)(T g, T x) { return g * OF(tt_sigmoid)(-x); }
+TT_FN T OF(tt_gated)(T a, T b) { return a * OF(tt_sigmoid)(b); }
+TT_FN T OF(tt_gated_backward)(T g, T a, T b) {
+    T s = OF(tt_sigmoid)(b);
+    return g * a * (s * ((T)1 - s));
+}
+/* tanh(log(1 + exp(x))) is l (l + 2k) / (l (l + 2k) + 2k^2) of exp(x) = l/k. The smaller one is exp(-|x|), the other 1. */
+TT_FN T OF(tt_mish)(T x) {
+    T e = OF(tt_exp)(-BUILTIN(__builtin_fabs)(x)), l = x < 0 ? e : (T)1, k = x < 0 ? (T)1 : e;
+    T n = l * (l + (T)2 * k);
+    return x * (n / (n + (T)2 * k * k));
+}
+TT_FN T OF(tt_mish_backward)(T g, T x) {
+    T e = OF(tt_exp)(-BUILTIN(__builtin_fabs)(x)), l = x < 0 ? e : (T)1, k = x < 0 ? (T)1 : e;
+    T m = l + (T)2 * k, d = l * m + (T)2 * k * k;
+    return g * (l * (m * d + (T)4 * x * (l + k) * k * k) / (d * d));
+}
 TT_FN T OF(tt_gelu_backward)(T g, T x) { return g * OF(tt_gelu_slope)(x); }
 TT_FN T OF(tt_gelu_tanh_backward)(T g, T x) {
     T k = (T)0.79788456080286535588, c = (T)0.044715;

@@ -33,6 +33,7 @@ TT_FN T OF(tt_sign)(T a) { return (T)((a > 0) - (SIGNED && a < 0)); }
 TT_FN T OF(tt_sgn)(T a) { return OF(tt_sign)(a); }
 TT_FN T OF(tt_square)(T a) { return OF(tt_mul)(a, a); }
 TT_FN T OF(tt_relu)(T a) { return a > 0 ? a : (T)0; }
+TT_FN T OF(tt_threshold)(T a, T limit, T value) { return a <= limit ? value : a; }
 TT_FN T OF(tt_relu_backward)(T g, T out) { return out > 0 ? g : (T)0; }
 TT_FN T OF(tt_positive)(T a) { return a; }
 TT_FN T OF(tt_floor)(T a) { return a; }

@@ -41,7 +41,8 @@
     X(isnan, 1, ALL, BOOL, 1, 2) X(isinf, 1, ALL, BOOL, 1, 2) X(isfinite, 1, ALL, BOOL, 1, 2)                   \
     X(signbit, 1, ALL, BOOL, 0, 2) X(logical_not, 1, ALL, BOOL, 1, 2) X(bitwise_not, 1, INT, SAME, 1, 2)        \
     X(angle, 1, FLT, PART, 1, 2) X(sgn, 1, ALL, SAME, 1, 2) X(conj_physical, 1, NONE, SAME, 1, 2)               \
-    X(hardswish, 1, REAL, SAME, 5, 6) X(hardsigmoid, 1, REAL, SAME, 4, 5)                                       \
+    X(hardswish, 1, REAL, SAME, 5, 6) X(hardsigmoid, 1, REAL, SAME, 4, 5) X(selu, 1, REAL, SAME, 25, 31)        \
+    X(mish, 1, REAL, SAME, 26, 42)                                                                              \
     /* binary */                                                                                                \
     X(add, 2, ALL, SAME, 1, 2) X(sub, 2, NUM, SAME, 1, 2) X(mul, 2, ALL, SAME, 1, 2) X(div, 2, FLT, SAME, 1, 2) \
     X(pow, 2, NUM, SAME, 48, 193) X(fmod, 2, NUM, SAME, 4, 20) X(remainder, 2, NUM, SAME, 5, 20)                \
@@ -57,21 +58,29 @@
     X(bitwise_left_shift, 2, INTS, SAME, 1, 2) X(bitwise_right_shift, 2, INTS, SAME, 1, 2)                      \
     X(gcd, 2, INTS, SAME, 40, 200) X(lcm, 2, INTS, SAME, 42, 220) X(logaddexp2, 2, REAL, SAME, 48, 140)         \
     X(ldexp, 2, FLT, SAME, 17, 60) X(squared_difference, 2, REAL, SAME, 2, 2)                                   \
-    X(leaky_relu, 2, REAL, SAME, 2, 2) X(elu, 2, REAL, SAME, 24, 30)                                            \
+    X(leaky_relu, 2, REAL, SAME, 2, 2) X(elu, 2, REAL, SAME, 24, 30) X(celu, 2, REAL, SAME, 25, 31)             \
+    X(hardshrink, 2, REAL, SAME, 2, 2) X(softshrink, 2, REAL, SAME, 3, 3) X(gated, 2, REAL, SAME, 22, 39)       \
     /* kernels of derivatives: (gradient, saved value) */                                                       \
     X(relu_backward, 2, NUM, SAME, 2, 2) X(sigmoid_backward, 2, FLT, SAME, 3, 2)                                \
     X(tanh_backward, 2, FLT, SAME, 3, 2) X(silu_backward, 2, FLT, SAME, 26, 43)                                 \
     X(gelu_backward, 2, FLT, SAME, 54, 62) X(gelu_tanh_backward, 2, FLT, SAME, 44, 53)                          \
     X(hardswish_backward, 2, REAL, SAME, 5, 6) X(hardsigmoid_backward, 2, REAL, SAME, 3, 4)                     \
+    X(selu_backward, 2, REAL, SAME, 22, 34) X(mish_backward, 2, REAL, SAME, 36, 52)                             \
+    X(softplus_backward, 2, FLT, SAME, 22, 39) X(logsigmoid_backward, 2, FLT, SAME, 22, 40)                     \
     /* ternary */                                                                                               \
     X(where, 3, ALL, SELECT, 0, 2) X(clamp, 3, NUM, SAME, 2, 2) X(lerp, 3, REAL, SAME, 3, 2)                    \
     X(addcmul, 3, NUM, SAME, 3, 2) X(addcdiv, 3, REAL, SAME, 3, 2) X(masked_scale, 3, REAL, SELECT, 1, 2)       \
+    X(threshold, 3, NUM, SAME, 1, 2) X(softplus_below, 3, REAL, SAME, 37, 45)                                   \
+    X(softplus_below_slope, 3, REAL, SAME, 23, 41)                                                              \
     /* kernels of derivatives: (gradient, difference, bound) */                                                 \
     X(smooth_l1_backward, 3, REAL, SAME, 4, 2) X(huber_backward, 3, REAL, SAME, 3, 2)           \
     X(smooth_l1_between, 3, REAL, SAME, 6, 2) X(huber_between, 3, REAL, SAME, 6, 2)                             \
     X(squared_difference_backward, 3, REAL, SAME, 3, 2)                                                         \
     /* (gradient, saved value, parameter) */                                                                    \
-    X(leaky_relu_backward, 3, REAL, SAME, 2, 2) X(elu_backward, 3, REAL, SAME, 21, 33)
+    X(leaky_relu_backward, 3, REAL, SAME, 2, 2) X(elu_backward, 3, REAL, SAME, 21, 33)                          \
+    X(celu_backward, 3, REAL, SAME, 21, 34) X(shrink_backward, 3, REAL, SAME, 2, 2)                             \
+    X(hardtanh_backward, 3, REAL, SAME, 2, 2) X(relu6_backward, 3, REAL, SAME, 2, 2)                            \
+    X(threshold_backward, 3, REAL, SAME, 1, 2) X(gated_backward, 3, REAL, SAME, 25, 42)
 /* Those of scalar/special.h. They are computed in float64 and one by one: loops are compiled once, not for each
  * instruction set, and generated code includes that header only for these. */
 #define TT_SPECIAL_OPS(X)                                                                                       \

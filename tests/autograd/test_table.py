@@ -34,7 +34,6 @@ OTHER_NAMES = {
     "diff": {("CloneBackward0", "CopyBackwards")},  # n=0
     "div": {("DivBackward0", "DivBackward2")},  # rounding_mode=None
     "frobenius_norm": {("LinalgVectorNormBackward0", "NormBackward1")},
-    "hardshrink": {("MaskedFillBackward0", "HardshrinkBackward0")},
     "index_fill": {("IndexFillBackward0", "IndexFillBackward1")},  # a 0-d tensor
     "index_reduce": {("ScatterReduceBackward0", "IndexReduceBackward0")},
     "matmul": {("MmBackward0", "DotBackward0"), ("MmBackward0", "MvBackward0")},  # one operator for all products
@@ -52,7 +51,6 @@ OTHER_NAMES = {
     "sort": {("SortBackward0", "SortBackward1")},  # stable=True
     "split": {("SplitWithSizesBackward0", "SplitBackward0")},  # of nothing
     "sum": {("SumBackward0", "SumBackward1")},  # dim=()
-    "threshold": {("MaskedFillBackward0", "ThresholdBackward0")},
     "vdot": {("DotBackward0", "VdotBackward0")},
     "x @ y": {("MmBackward0", "DotBackward0"), ("MmBackward0", "MvBackward0")},
 }

@@ -23,12 +23,14 @@ _SAME_NAME = [op.name for op in ELEMENTWISE if op.arity == 1 and op.name in FUNC
 _IN_PLACE = frozenset(name for name in _SAME_NAME if hasattr(Tensor, f"{name}_"))
 UNARY = {name: [f"torch.{name}({{x}})", f"{{x}}.{name}()"] for name in _SAME_NAME} | {
     "logsigmoid": ["F.logsigmoid({x})"],
-    "softplus": ["F.softplus({x})", "F.softplus({x}, beta=2.0, threshold=3.0)"],
+    "softplus": ["F.softplus({x})"],
     "silu": ["F.silu({x})"],
     "gelu": ["F.gelu({x})"],
     "gelu_tanh": ["F.gelu({x}, approximate='tanh')"],
     "hardswish": ["F.hardswish({x})"],
     "hardsigmoid": ["F.hardsigmoid({x})"],
+    "mish": ["F.mish({x})"],
+    "selu": ["torch.selu({x})"],
     "zeta": ["torch.polygamma(2, torch.clamp({x}, -9, 50))"],  # far below 0 its series is long
 }
 UNARY |= {
@@ -43,14 +45,10 @@ UNARY["round"] += ["torch.round({x}, decimals=1)"]
 # Made of several.
 MORE_UNARY = (
     "F.hardtanh({x})",
-    "F.mish({x})",
     "F.relu6({x})",
-    "F.softshrink({x}, 0.25)",
-    "F.threshold({x}, 0.5, 2.0)",
     "torch.deg2rad({x})",
     "torch.logit({x}, 0.1)",
     "torch.nan_to_num({x}, 0.5, 2.0, -2.0)",
-    "torch.selu({x})",
 )
 
 _BINARY_NAMES = [op.name for op in ELEMENTWISE if op.arity == 2 and op.name in FUNCTIONS]
@@ -72,6 +70,10 @@ BINARY["smooth_l1"] = ["F.smooth_l1_loss({x}, {y}, reduction='none', beta=0.75)"
 BINARY["huber"] = ["F.huber_loss({x}, {y}, reduction='none', delta=1.5)"]
 BINARY["leaky_relu"] = ["F.leaky_relu({x}, 0.1)"]
 BINARY["elu"] = ["F.elu({x})", "F.elu({x}, 0.7)"]
+BINARY["celu"] = ["F.celu({x})", "F.celu({x}, 0.7)"]
+BINARY["hardshrink"] = ["F.hardshrink({x}, 0.25)", "{x}.hardshrink()"]
+BINARY["softshrink"] = ["F.softshrink({x}, 0.25)"]
+BINARY["gated"] = ["F.glu(torch.stack(torch.broadcast_tensors({x}, {y})), 0).squeeze(0)"]
 BINARY["squared_difference"] = ["F.mse_loss({x}, {y}, reduction='none')"]
 BINARY["trunc_divide"] = ["torch.div({x}, {y}, rounding_mode='trunc')"]
 BINARY["add"] += ["torch.add({x}, {y}, alpha=2)", "{x}.add({y}, alpha=0.5)"]
@@ -90,6 +92,8 @@ TERNARY = {
     "clamp": ["torch.clamp({x}, {y}, {z})", "torch.clamp({x}, {k}, 2)", "{x}.clamp(-0.5, 0.75)"],
     "lerp": ["torch.lerp({x}, {y}, {z})", "{x}.lerp({y}, 0.3)"],
     "addcmul": ["torch.addcmul({x}, {y}, {z})", "torch.addcmul({x}, {y}, {z}, value=0.5)"],
+    "threshold": ["F.threshold({x}, 0.5, 2.0)"],
+    "softplus_below": ["F.softplus({x}, beta=2.0, threshold=3.0)"],
     "addcdiv": ["torch.addcdiv({x}, {y}, {z})", "torch.addcdiv({x}, {y}, {z}, value=-2.0)"],
 }
 # What other operators are computed by: derivatives, losses without one, and the power 3.
@@ -153,6 +157,8 @@ WRITES = (
     "{x}.addcdiv_({y}, {z}, value=0.5)",
     "F.relu({x}, inplace=True)",
     "F.elu({x}, inplace=True)",
+    "F.hardtanh({x}, inplace=True)",
+    "F.threshold({x}, 0.5, 2, inplace=True)",
     "{x}.detach().mul_({y})",
     "{x}.data.add_({y})",
     "{x}.detach_()",

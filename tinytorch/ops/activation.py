@@ -7,26 +7,33 @@ import math
 
 from ..autograd.node import alias
 from ..backends.cpu import lib
-from ..dtypes import FLOATING, float32, float64, uint8
+from ..dtypes import FLOATING, float64, uint8
 from ..dtypes import bool as _bool
 from ..tensor import FUNCTIONS, Tensor
 from .declare import both, function, primitive, refuse
 from .fitting import fitted
-from .pointwise import _where as where
 from .pointwise_activation import (
+    _celu,
     _elu,
-    _elu_backward,
     _gelu,
     _gelu_tanh,
+    _hardshrink,
     _hardsigmoid,
     _hardswish,
+    _hardtanh,
     _leaky_relu,
     _logsigmoid,
+    _mish,
+    _prelu,
+    _selu,
     _silu,
     _softplus,
-    elu_formula,
+    _softplus_below,
+    _softshrink,
+    _threshold,
+    _gated,
+    gated_backward,
 )
-from .select import clamp
 
 # Those with kernels of their own.
 
@@ -61,9 +68,9 @@ def gelu(input, *, approximate="none"):
         raise
 
 
-def overwrite(fn, input, inplace):
-    """``fn(input)``, written over ``input`` if ``inplace``."""
-    return input.copy_(fn(input.clone())) if inplace else fn(input)
+def overwrite(inplace, fn, *args):
+    """``fn(*args)`` of the elementwise operator ``fn``, written over the first if ``inplace``."""
+    return fn.op.into(args[0], args, f"{fn.op.name}_") if inplace else fn(*args)
 
 
 def silu(input, inplace=False):
@@ -77,7 +84,7 @@ def silu(input, inplace=False):
     try:
         if not (isinstance(input, Tensor) and input.is_complex()):
             floating("silu", input)
-        return overwrite(_silu, input, True) if inplace else _silu(input)
+        return overwrite(inplace, _silu, input)
     except Exception as exc:
         refuse(exc)
         raise
@@ -104,26 +111,7 @@ def softplus(input, beta=1.0, threshold=20.0):
     return _softplus_below(input, beta, threshold)
 
 
-@primitive(
-    title="SoftplusBackward0",
-    input=lambda g, input, beta, threshold: where(input * beta > threshold, g, g * (input * beta).sigmoid()),
-)
-def _softplus_below(input, beta, threshold):
-    input = alias(input)
-    scaled = input if beta == 1 else input * beta
-    smooth = _softplus(scaled)
-    return where(scaled > threshold, input, smooth if beta == 1 else smooth / beta)
-
-
 # Piecewise linear ones.
-
-
-@primitive(
-    title="HardtanhBackward0",
-    input=lambda g, input, lo, hi: g.masked_fill(((input > lo) & (input < hi)).logical_not(), 0),
-)
-def _hardtanh(input, lo, hi):
-    return clamp(alias(input), lo, hi)
 
 
 def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
@@ -146,7 +134,7 @@ def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
         min_val, max_val = fitted(min_val, lib.TT_I64), fitted(max_val, lib.TT_I64)  # bounds do not promote
         if input.dtype is uint8 and (min_val < 0 or max_val < 0):
             raise RuntimeError("hardtanh: cannot do hardtanh on an unsigned type with negative limits")
-    return overwrite(lambda x: _hardtanh(x, min_val, max_val), input, inplace)
+    return overwrite(inplace, _hardtanh, input, min_val, max_val)
 
 
 def relu(input, inplace=False):
@@ -183,7 +171,7 @@ def leaky_relu(input, negative_slope=0.01, inplace=False):
     try:
         floating("leaky_relu", input)
         slope = fitted(negative_slope, input._h.dtype, True)
-        return overwrite(lambda x: _leaky_relu(x, slope), input, inplace)
+        return overwrite(inplace, _leaky_relu, input, slope)
     except Exception as exc:
         refuse(exc)
         raise
@@ -209,30 +197,23 @@ def prelu(input, weight):
     return _prelu(input, weight)
 
 
-@primitive(
-    title="PreluKernelBackward0",
-    input=lambda g, input, weight: where(input > 0, g, g * weight),
-    weight=lambda g, input, weight_shape: (g * input).masked_fill(input > 0, 0).sum_to_size(weight_shape),
-)
-def _prelu(input, weight):
-    x = alias(input)
-    return where(x > 0, x, alias(weight) * x)
-
-
 def threshold(input, threshold, value, inplace=False):
     """x where it is above ``threshold``, else ``value``. Follows ``torch.nn.functional.threshold``."""
     if input._h.dtype == lib.TT_BOOL:
         raise NotImplementedError("threshold: not implemented for 'bool'")
-    limit = fitted(threshold, input._h.dtype, True)
-    return overwrite(lambda x: x.masked_fill(x <= limit, value), input, inplace)
+    limit, value = fitted(threshold, input._h.dtype, True), fitted(value, input._h.dtype)
+    return overwrite(inplace, _threshold, input, limit, value)
 
 
 @both
 def hardshrink(input, lambd=0.5):
-    """x where \\|x\\| is above ``lambd``, else 0. Follows ``torch.nn.functional.hardshrink``."""
+    """x where \\|x\\| is above ``lambd``, else 0. Follows ``torch.nn.functional.hardshrink``. Otherwise like ``gelu``.
+
+    Args:
+        lambd: a number
+    """
     floating("hardshrink", input)
-    lambd = fitted(lambd, input._h.dtype)
-    return input.masked_fill((input >= -lambd) & (input <= lambd), 0)
+    return _hardshrink(input, fitted(lambd, input._h.dtype))
 
 
 def softshrink(input, lambd=0.5):
@@ -241,19 +222,19 @@ def softshrink(input, lambd=0.5):
     lambd = fitted(lambd, input._h.dtype)
     if not 0 <= lambd < math.inf:
         raise RuntimeError(f"softshrink: lambda must be finite and not below 0, but found to be {lambd}.")
-    return input - clamp(input, -lambd, lambd)
+    return _softshrink(input, lambd)
 
 
 def hardsigmoid(input, inplace=False):
     """relu6(x + 3) / 6. Follows ``torch.nn.functional.hardsigmoid``."""
     floating("hardsigmoid", input)
-    return overwrite(_hardsigmoid, input, inplace)
+    return overwrite(inplace, _hardsigmoid, input)
 
 
 def hardswish(input, inplace=False):
     """x relu6(x + 3) / 6. Follows ``torch.nn.functional.hardswish``. Otherwise like ``silu``."""
     floating("hardswish", input)
-    return overwrite(_hardswish, input, inplace)
+    return overwrite(inplace, _hardswish, input)
 
 
 # Exponential ones. exp and expm1 see no positive number, so nothing overflows.
@@ -267,8 +248,7 @@ def elu(input, alpha=1.0, inplace=False):
     """
     try:
         floating("elu", input)
-        factor = fitted(alpha, input._h.dtype, True)
-        return overwrite(lambda x: _elu(x, factor), input, inplace)
+        return overwrite(inplace, _elu, input, fitted(alpha, input._h.dtype, True))
     except Exception as exc:
         refuse(exc)
         raise
@@ -276,30 +256,16 @@ def elu(input, alpha=1.0, inplace=False):
 
 @function
 def celu(input, alpha=1.0, inplace=False):
-    """x where it is positive, else alpha (exp(x / alpha) - 1). Follows ``torch.nn.functional.celu``."""
+    """x where it is positive, else alpha (exp(x / alpha) - 1). Follows ``torch.nn.functional.celu``. Otherwise like
+    ``gelu``.
+
+    Args:
+        alpha: a number other than 0
+    """
     floating("celu", input)
     if alpha == 0:
         raise RuntimeError("celu: ZeroDivisionError: alpha cannot be 0 for CELU")
-    alpha = fitted(alpha, input._h.dtype, True)
-    return overwrite(lambda x: _celu(x, alpha), input, inplace)
-
-
-def _of_celu(input, alpha):
-    """min(input, 0) / alpha, wide enough: alpha may be beyond a half type, and so may the quotient."""
-    return clamp(input.to(float32) if input.element_size() == 2 else input, None, 0) / alpha
-
-
-@primitive(
-    title="CeluBackward0",
-    input=lambda g, input, alpha: g * where(input > 0, 1.0, _of_celu(input, alpha).exp().to(input.dtype)),
-)
-def _celu(input, alpha):
-    x = alias(input)
-    return where(x > 0, x, (_of_celu(x, alpha).expm1() * alpha).to(x.dtype))
-
-
-# Klambauer et al. 2017, "Self-normalizing neural networks", equation 14.
-SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+    return overwrite(inplace, _celu, input, fitted(alpha, input._h.dtype, True))
 
 
 @function
@@ -307,33 +273,13 @@ def selu(input, inplace=False):
     """A scaled elu whose outputs keep mean 0 and variance 1. Follows ``torch.nn.functional.selu``. Otherwise like
     ``silu``."""
     floating("selu", input)
-    return overwrite(_selu, input, inplace)
-
-
-@primitive(
-    title="EluBackward0",
-    input=lambda g, input: elu_formula(g, input, SELU_ALPHA) * SELU_SCALE,
-    first_order={"input": lambda g, input: _elu_backward(g, input, SELU_ALPHA) * SELU_SCALE},
-)
-def _selu(input):
-    return _elu(alias(input), SELU_ALPHA) * SELU_SCALE
+    return overwrite(inplace, _selu, input)
 
 
 def mish(input, inplace=False):
     """x tanh(log(1 + exp(x))). Follows ``torch.nn.functional.mish``. Otherwise like ``silu``."""
     floating("mish", input)
-    return overwrite(_mish, input, inplace)
-
-
-def _mish_formula(g, input):
-    t = _softplus(input).tanh()
-    return g * (t + input * input.sigmoid() * (1 - t * t))
-
-
-@primitive(title="MishBackward0", input=_mish_formula)
-def _mish(input):
-    x = alias(input)
-    return x * _softplus(x).tanh()
+    return overwrite(inplace, _mish, input)
 
 
 def tanhshrink(input):
@@ -371,7 +317,14 @@ def _glu_formula(g, input, dim):
     return FUNCTIONS["cat"]((g * b, g * a * (b * (1 - b))), dim)
 
 
-@primitive(title="GluBackward0", input=_glu_formula)
+def _glu_first(g, input, dim):
+    out = input.new_empty(input.shape)
+    (a, b), (to_a, to_b) = input.chunk(2, dim), out.chunk(2, dim)
+    _gated(g, b, out=to_a)
+    gated_backward(g, a, b, out=to_b)
+    return out
+
+
+@primitive(title="GluBackward0", input=_glu_formula, first_order={"input": _glu_first})
 def _glu(input, dim):
-    a, b = alias(input).chunk(2, dim)
-    return a * b.sigmoid()
+    return _gated(*alias(input).chunk(2, dim))

@@ -7,12 +7,12 @@ import warnings
 
 from ..backends.cpu import ffi
 from ..tensor import Tensor
-from .activation import _hardtanh, floating
+from .activation import floating
 from .declare import binary, broadcast_shape, primitive, real_only, refuse, tensors_only, ternary, without_history
 from .fitting import fitted
 from .declare.arguments import requires
 from .pointwise import _where as where
-from .pointwise_activation import _logsigmoid
+from .pointwise_activation import _hardtanh, _logsigmoid
 
 NULL = ffi.NULL
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}

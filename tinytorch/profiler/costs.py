@@ -27,14 +27,12 @@ from .events import Event, Trace
 _TABLE: list[tuple[Rule, str]] = [
     (
         rules.pointwise(1),
-        "rsub deg2rad rad2deg clamp_max clamp_min hardshrink softshrink threshold relu6 hardtanh "
+        "rsub deg2rad rad2deg clamp_max clamp_min relu6 hardtanh "
         "rrelu prelu isneginf isposinf masked_fill nan_to_num isclose isreal",
     ),
     (rules.pointwise(4), "softsign"),
     (rules.pointwise(16), "frexp"),
-    (rules.pointwise(20), "selu celu"),
     (rules.pointwise(27), "tanhshrink"),
-    (rules.pointwise(72), "mish"),
     (rules.pointwise(26), "logit"),
     (rules.pointwise(48), "float_power polar"),
     (rules.pointwise(150), "polygamma"),

@@ -320,13 +320,14 @@ def binary(
     public: bool = True,
     namespace: str = "",
     first: str = "input",
+    kernel: str | None = None,
     tensors: tuple[str | None, ...] = (),
 ):
     """Declares an elementwise operator of two inputs, ``a`` and ``b`` in formulas. ``first`` and ``second`` are their
     names as arguments. ``dunder="add"`` makes it Python's ``+`` with its reflected and in-place forms. In a
-    ``namespace`` it is a function alone. ``tensors``: the arguments that must be tensors; unless given, for a public
-    operator what kinds.py says."""
-    op = Elementwise(name, ("a", "b"), (formula_a, formula_b), first_order, title, joint)
+    ``namespace`` it is a function alone. ``kernel``: the name of its scalar function, where that is another.
+    ``tensors``: the arguments that must be tensors; unless given, for a public operator what kinds.py says."""
+    op = Elementwise(name, ("a", "b"), (formula_a, formula_b), first_order, title, joint, kernel)
     op.tensors = only_tensors(name, first, second) if public else tensors
     names = ("function", "method", "operator", "reflected")[: 4 if dunder else 2]
     made = build(
@@ -386,12 +387,19 @@ def mul_vjp(g, a, b):
 
 
 def ternary(
-    name: str, *formulas, params, title=None, doc: str, kernel: str | None = None, tensors: tuple[str | None, ...] = ()
+    name: str,
+    *formulas,
+    params,
+    first_order=None,
+    title=None,
+    doc: str,
+    kernel: str | None = None,
+    tensors: tuple[str | None, ...] = (),
 ):
     """Declares an elementwise operator of three inputs, named in formulas as in ``params``; publishes nothing.
     ``kernel``: the name of its scalar function, where that is another. ``tensors``: the arguments that must be
     tensors."""
-    op = Elementwise(name, params, formulas, None, title, kernel=kernel)
+    op = Elementwise(name, params, formulas, first_order, title, kernel=kernel)
     op.tensors = tensors
 
     def apply(*args, out=None):
