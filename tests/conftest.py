@@ -34,6 +34,7 @@ EXPECTED = (
     "could not import 'cupy'",
     "could not import 'timm'",
     "the page describes eager mode",
+    "fused mode writes later",
     "only root can",
 )
 

@@ -70,7 +70,10 @@ def gelu(input, *, approximate="none"):
 
 def overwrite(inplace, fn, *args):
     """``fn(*args)`` of the elementwise operator ``fn``, written over the first if ``inplace``."""
-    return fn.op.into(args[0], args, f"{fn.op.name}_") if inplace else fn(*args)
+    if not inplace:
+        return fn(*args)
+    op, name = fn.op, f"{fn.op.name}_"
+    return op.update(*args, name) if len(args) == 2 else op.into(args[0], args, name)
 
 
 def silu(input, inplace=False):

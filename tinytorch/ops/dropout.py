@@ -9,10 +9,11 @@ from ..backends.cpu import error, lib
 from ..dtypes import bool as bool_
 from ..generator import pointer
 from ..tensor import Tensor, attempted, gives_two
-from .activation import leaky_relu
+from .activation import leaky_relu, overwrite
 from .declare import flags_only, function, primitive, refuse, tensors_only, ternary, without_history
 from .fitting import fitted
 from .pointwise import _where
+from .pointwise_activation import _leaky_relu
 from .random import _MASK, _draw
 
 function = function(pure=False)  # a draw changes its generator
@@ -180,6 +181,5 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
         raise RuntimeError(f"rrelu: lower bound {lower} should be less than or equal to the upper bound {upper}")
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
-    slopes = input.detach().clone().uniform_(lower, upper)
-    out = _where(input > 0, input, input * slopes)
-    return input.copy_(_where(input > 0, input.clone(), input.clone() * slopes)) if inplace else out
+    slopes = input.new_empty(input.shape).uniform_(lower, upper)
+    return overwrite(inplace, _leaky_relu, input, slopes)

@@ -121,6 +121,7 @@ _leaky_relu = binary(
     title="LeakyReluBackward0",
     first_order={"a": without_history("leaky_relu_backward", "g", "a", "b")},
     public=False,
+    told_when=lambda b: not isinstance(b, Tensor) and b >= 0,
     doc="a where it is positive, else a b.",
 )
 _prelu = binary(
@@ -220,6 +221,7 @@ _hardtanh = ternary(
     title="HardtanhBackward0",
     first_order={"input": _hardtanh_first},
     kernel="clamp",
+    told_when=lambda lo, hi: True,
     doc="input, but not below lo nor above hi; no gradient at either.",
 )
 _softplus_slope = ternary(
@@ -239,6 +241,7 @@ _threshold = ternary(
     params=("input", "threshold", "value"),
     title="ThresholdBackward0",
     first_order={"input": without_history("threshold_backward", "g", "input", "threshold")},
+    told_when=lambda threshold, value: value <= threshold,
     doc="value where input <= threshold, else input.",
 )
 

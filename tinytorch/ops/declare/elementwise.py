@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from _thread import get_ident
 
-from ...autograd.formulas import node_class
+from ...autograd.formulas import node_class, parameters
 from ...autograd.modes import DEFAULT, modes
 from ...autograd.node import count, last_write, link
 from ...autograd.views import check_inplace, outrun, rebase, wrote
@@ -41,8 +41,22 @@ class Elementwise(Op):
     # The inputs that must be tensors, by name, None for one that may be a number; an operator that has this needs one
     # tensor at least.
     tensors: tuple[str | None, ...] = ()
+    # When do formulas do with the result in the place of the first input, as a function of the other arguments; and the
+    # record with the Node that does: written in place, no copy of the input is kept.
+    told: tuple = ()
 
-    def __init__(self, name, params, formulas, first_order=None, title=None, joint=None, kernel=None, holomorphic=True):
+    def __init__(
+        self,
+        name,
+        params,
+        formulas,
+        first_order=None,
+        title=None,
+        joint=None,
+        kernel=None,
+        holomorphic=True,
+        told_when=None,
+    ):
         vjps = {p: f for p, f in zip(params, formulas) if f is not None}
         node = node_class(name, params, vjps, first_order, title=title, joint=joint) if vjps else None
         if not holomorphic:
@@ -55,6 +69,10 @@ class Elementwise(Op):
         if self.code < 0:
             raise LookupError(f"kernels/scalar/ops.h has no operator '{kernel}'")
         self.TABLE.setdefault(kernel, self)
+        if told_when:
+            given = [{p: _of_result(f, params[0]) for p, f in group.items()} for group in (vjps, first_order)]
+            node = node_class(name, params, *given, title=title)
+            self.told = told_when, Op(name, "update", params=params, node=node, diff=self.diff)
 
     def slow(self, args: tuple):
         """The general path: numbers become tensors, views are refreshed, errors raised."""
@@ -92,7 +110,8 @@ class Elementwise(Op):
         if any(a is out for a in args):
             if self.node is None and requires(out):
                 return in_place(_forgotten, out, (out,), name, False, lib.tt_elementwise_out, *everything)
-            return in_place(self, out, args, name, True, lib.tt_elementwise_out, *everything)
+            op = self.told[1] if self.told and args[0] is out and self.told[0](*args[1:]) else self
+            return in_place(op, out, args, name, True, lib.tt_elementwise_out, *everything)
         if self.node is not None and requires(out, *args):
             raise RuntimeError(
                 f"{name}(): functions with out=... arguments don't support automatic differentiation, "
@@ -143,6 +162,16 @@ class Elementwise(Op):
             return self.into(out, (out, other), name)
         last_write[0] = count()
         return out
+
+
+def _of_result(formula, name: str):
+    """The formula, given the result for its parameter ``name``."""
+
+    def given_result(*args):
+        return formula(*args)
+
+    given_result.parameters = tuple("out" if p == name else p for p in parameters(formula))
+    return given_result
 
 
 # The history of a tensor overwritten by an operator that has no derivative.
@@ -322,12 +351,14 @@ def binary(
     first: str = "input",
     kernel: str | None = None,
     tensors: tuple[str | None, ...] = (),
+    told_when=None,
 ):
     """Declares an elementwise operator of two inputs, ``a`` and ``b`` in formulas. ``first`` and ``second`` are their
     names as arguments. ``dunder="add"`` makes it Python's ``+`` with its reflected and in-place forms. In a
     ``namespace`` it is a function alone. ``kernel``: the name of its scalar function, where that is another.
-    ``tensors``: the arguments that must be tensors; unless given, for a public operator what kinds.py says."""
-    op = Elementwise(name, ("a", "b"), (formula_a, formula_b), first_order, title, joint, kernel)
+    ``tensors``: the arguments that must be tensors; unless given, for a public operator what kinds.py says.
+    ``told_when(b)``: do formulas do with the result in the place of ``a``? In place no copy of it is kept then."""
+    op = Elementwise(name, ("a", "b"), (formula_a, formula_b), first_order, title, joint, kernel, told_when=told_when)
     op.tensors = only_tensors(name, first, second) if public else tensors
     names = ("function", "method", "operator", "reflected")[: 4 if dunder else 2]
     made = build(
@@ -395,11 +426,12 @@ def ternary(
     doc: str,
     kernel: str | None = None,
     tensors: tuple[str | None, ...] = (),
+    told_when=None,
 ):
     """Declares an elementwise operator of three inputs, named in formulas as in ``params``; publishes nothing.
     ``kernel``: the name of its scalar function, where that is another. ``tensors``: the arguments that must be
-    tensors."""
-    op = Elementwise(name, params, formulas, first_order, title, kernel=kernel)
+    tensors. ``told_when`` as for ``binary``, of the second and the third."""
+    op = Elementwise(name, params, formulas, first_order, title, kernel=kernel, told_when=told_when)
     op.tensors = tensors
 
     def apply(*args, out=None):
