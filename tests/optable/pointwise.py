@@ -203,6 +203,13 @@ ARITHMETIC = (
                 FLOATS,
                 S(T(2, 3), -0.5, 0.5),
                 rough(S(T(4, values=(math.nan, 1.0, -1.0, math.inf)), -1.0, 1.0)),
+                rough(
+                    S(
+                        T(4, values=(1.0, 1.0, math.nan, -1.0), grad=False),
+                        T(4, values=(math.nan, 0.0, 0.0, -0.0), grad=False),
+                        T(4, values=(2.0, math.nan, 1.0, 0.0), grad=False),
+                    )
+                ),
             ),
         ),
         method=True,
