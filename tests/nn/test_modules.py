@@ -354,6 +354,16 @@ def test_inplace_keeps_no_more_than_the_derivative_wants(name):
         assert (tt.cpu.max_memory_allocated() - before) // 1000 == copies * 4 * len(x) // 1000
 
 
+@pytest.mark.parametrize("dtype", [tt.float16, tt.bfloat16])
+@pytest.mark.parametrize("fn", [lambda x: F.hardtanh(x, -0.1, 0.1, True), lambda x: F.threshold(x, 0.1, 0.1, True)])
+def test_bounds_in_place_that_are_no_numbers_of_the_dtype(fn, dtype):
+    """A result that has been rounded to the other side of its bound tells nothing."""
+    x = tt.tensor([-1.0, 0.05, 1.0], dtype=dtype, requires_grad=True)
+    y = fn(x * 1)
+    y.sum().backward()
+    assert x.grad.tolist() == ([0, 1, 0] if y[0] < 0 else [0, 0, 1])
+
+
 def test_leaky_relu_in_place_with_a_negative_slope():
     """The result does not tell the sign then; PyTorch refuses to differentiate that."""
     x = tt.tensor([-2.0, 3.0], requires_grad=True)

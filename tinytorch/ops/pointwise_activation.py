@@ -121,7 +121,7 @@ _leaky_relu = binary(
     title="LeakyReluBackward0",
     first_order={"a": without_history("leaky_relu_backward", "g", "a", "b")},
     public=False,
-    told_when=lambda b: not isinstance(b, Tensor) and b >= 0,
+    told_when=lambda a, b: not isinstance(b, Tensor) and b >= 0,
     doc="a where it is positive, else a b.",
 )
 _prelu = binary(
@@ -203,6 +203,11 @@ _of_relu6 = without_history("relu6_backward", "g", "a", "b")
 ternary("threshold_backward", params=("g", "a", "b"), doc="0 where a <= b, else g.")
 
 
+def _keeps(input):
+    """Does a result compare with a bound as before it was rounded to its dtype? Half types are computed in float32."""
+    return input.element_size() > 2
+
+
 def _hardtanh_formula(g, input, lo, hi):
     return g.masked_fill(((input > lo) & (input < hi)).logical_not(), 0)
 
@@ -221,7 +226,7 @@ _hardtanh = ternary(
     title="HardtanhBackward0",
     first_order={"input": _hardtanh_first},
     kernel="clamp",
-    told_when=lambda lo, hi: True,
+    told_when=lambda input, lo, hi: _keeps(input),
     doc="input, but not below lo nor above hi; no gradient at either.",
 )
 _softplus_slope = ternary(
@@ -241,7 +246,7 @@ _threshold = ternary(
     params=("input", "threshold", "value"),
     title="ThresholdBackward0",
     first_order={"input": without_history("threshold_backward", "g", "input", "threshold")},
-    told_when=lambda threshold, value: value <= threshold,
+    told_when=lambda input, threshold, value: _keeps(input) and value <= threshold,
     doc="value where input <= threshold, else input.",
 )
 

@@ -41,7 +41,7 @@ class Elementwise(Op):
     # The inputs that must be tensors, by name, None for one that may be a number; an operator that has this needs one
     # tensor at least.
     tensors: tuple[str | None, ...] = ()
-    # When do formulas do with the result in the place of the first input, as a function of the other arguments; and the
+    # When do formulas do with the result in the place of the first input, as a function of the arguments; and the
     # record with the Node that does: written in place, no copy of the input is kept.
     told: tuple = ()
 
@@ -110,7 +110,7 @@ class Elementwise(Op):
         if any(a is out for a in args):
             if self.node is None and requires(out):
                 return in_place(_forgotten, out, (out,), name, False, lib.tt_elementwise_out, *everything)
-            op = self.told[1] if self.told and args[0] is out and self.told[0](*args[1:]) else self
+            op = self.told[1] if self.told and args[0] is out and self.told[0](*args) else self
             return in_place(op, out, args, name, True, lib.tt_elementwise_out, *everything)
         if self.node is not None and requires(out, *args):
             raise RuntimeError(
@@ -357,7 +357,7 @@ def binary(
     names as arguments. ``dunder="add"`` makes it Python's ``+`` with its reflected and in-place forms. In a
     ``namespace`` it is a function alone. ``kernel``: the name of its scalar function, where that is another.
     ``tensors``: the arguments that must be tensors; unless given, for a public operator what kinds.py says.
-    ``told_when(b)``: do formulas do with the result in the place of ``a``? In place no copy of it is kept then."""
+    ``told_when(a, b)``: do formulas do with the result in the place of ``a``? In place no copy of it is kept then."""
     op = Elementwise(name, ("a", "b"), (formula_a, formula_b), first_order, title, joint, kernel, told_when=told_when)
     op.tensors = only_tensors(name, first, second) if public else tensors
     names = ("function", "method", "operator", "reflected")[: 4 if dunder else 2]
@@ -430,7 +430,7 @@ def ternary(
 ):
     """Declares an elementwise operator of three inputs, named in formulas as in ``params``; publishes nothing.
     ``kernel``: the name of its scalar function, where that is another. ``tensors``: the arguments that must be
-    tensors. ``told_when`` as for ``binary``, of the second and the third."""
+    tensors. ``told_when`` as for ``binary``, of all three."""
     op = Elementwise(name, params, formulas, first_order, title, kernel=kernel, told_when=told_when)
     op.tensors = tensors
 
