@@ -132,11 +132,12 @@ TT_FN T OF(tt_gated_backward)(T g, T a, T b) {
     T s = OF(tt_sigmoid)(b);
     return g * a * (s * ((T)1 - s));
 }
-/* tanh(log(1 + exp(x))) is l (l + 2k) / (l (l + 2k) + 2k^2) of exp(x) = l/k. The smaller one is exp(-|x|), the other 1. */
+/* tanh(log(1 + exp(x))) is l (l + 2k) / (l (l + 2k) + 2k^2) of exp(x) = l/k. The smaller one is exp(-|x|), the other 1.
+ * As l (1 - q) it hides the roundings of q. */
 TT_FN T OF(tt_mish)(T x) {
     T e = OF(tt_exp)(-BUILTIN(__builtin_fabs)(x)), l = x < 0 ? e : (T)1, k = x < 0 ? (T)1 : e;
-    T n = l * (l + (T)2 * k);
-    return x * (n / (n + (T)2 * k * k));
+    T d = OF(tt_fma)((T)2 * k, k, OF(tt_fma)(l, l, (T)2 * l * k)), q = e * (x < 0 ? e + (T)1 : (T)2 * e) / d;
+    return x * OF(tt_fma)(-l, q, l);
 }
 TT_FN T OF(tt_mish_backward)(T g, T x) {
     T e = OF(tt_exp)(-BUILTIN(__builtin_fabs)(x)), l = x < 0 ? e : (T)1, k = x < 0 ? (T)1 : e;
