@@ -104,8 +104,8 @@ def test_norms_of_another_kind_are_refused():
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("n", [2**k for k in range(13)])
 def test_rows_of_a_power_of_two(name, n):
-    """Several rows are transformed side by side: more and fewer than a vector has lanes, next to each other and apart,
-    cut and followed by zeros, scaled; with the same bits on every instruction set."""
+    """More rows than are taken together, next to each other and apart, cut and followed by zeros, scaled; with the same
+    bits on every instruction set."""
     before = lib.tt_isa_name()
     for dtype, tolerance in (("complex64", 2e-6), ("complex128", 4e-15)):
         for shape, dim in (((21, n + 2), 1), ((n + 2, 19), 0), ((3, n + 2, 5), 1)):
