@@ -199,6 +199,9 @@ static int OF(eig)(const tt_matrix *c) { return OF(any_eigenvalues)(c, c->out[0]
 static int OF(eigvals)(const tt_matrix *c) { return OF(any_eigenvalues)(c, c->out[0], NULL); }
 
 static int OF(factor)(const tt_matrix *c) {
+#ifndef COMPLEX
+    if (!asks(c) && c->k >= LARGE) return OF(factor_large)(c, c->tau);
+#endif
     return LAPACK(geqrf)(COL_MAJOR, c->m, c->n, c->a, at_least_1(c->m), c->tau, c->work, c->lwork);
 }
 
@@ -214,6 +217,9 @@ static int OF(qr)(const tt_matrix *c) {
     R asked = asks(c) ? *(R *)c->work : 0;
     if (!asks(c)) {
         OF(copy_upper)(c->out[1], cols, c->n, c->a, m);
+#ifndef COMPLEX
+        if (c->k >= LARGE) return info ? info : OF(form_large)(c, c->a, c->tau, q, cols);
+#endif
         memcpy(q, c->a, (size_t)m * (size_t)c->k * sizeof(T));
     }
     if (!info) info = LAPACK(orgqr)(COL_MAJOR, m, cols, c->k, q, at_least_1(m), c->tau, c->work, c->lwork);

@@ -1,63 +1,108 @@
-/* Eigenvectors and singular vectors of a large real matrix: LAPACK's syevd and gesdd, but for their last step, which
- * takes up to two fifths of the time. lapack_routines.h includes this file.
+/* Decompositions of a large real matrix by reflections: LAPACK's geqrf and orgqr, and syevd and gesdd, but for their last
+ * step, which takes up to two fifths of the time. lapack_routines.h includes this file.
  *
  * Note [Reflections together]
- * LAPACK makes A tridiagonal, or bidiagonal, by reflections I - tau v v^T, which are applied to the vectors of that.
- * PANEL of them, one after the other, are I - V T V^T, and the inverse of T has 1 / tau on its diagonal and above it
- * what V^T V has (Joffrain et al. 2006, "Accumulating Householder transformations, revisited"). So two products and a
- * triangular system do for as many vectors as a thread likes to take: always COLUMNS of them. `svd` of 512 x 512 floats
- * on two cores of an EPYC (Zen 4): 36.5 -> 31 ms. */
+ * LAPACK makes A triangular, tridiagonal, or bidiagonal, by reflections I - tau v v^T, which are applied to the columns
+ * that follow, or to the vectors of what is left. PANEL of them, one after the other, are I - V T V^T, and the inverse of
+ * T has 1 / tau on its diagonal and above it what V^T V has (Joffrain et al. 2006, "Accumulating Householder
+ * transformations, revisited"). So two products and a triangular system do for as many vectors as a thread likes to
+ * take: always COLUMNS of them. `svd` of 512 x 512 floats on two cores of an EPYC (Zen 4): 36.5 -> 31 ms. */
 typedef struct {
-    int n, rows, width; /* numbers of a vector that change, and reflections */
+    int rows, width; /* numbers of a vector that change, and reflections */
     const T *v; /* (rows, width) */
-    T *inverse, *room, *z;
-    bool in_rows; /* vectors are rows of z; else they are columns */
+    T *inverse, *room;
+    T *z; /* `count` vectors from these numbers on: columns, `ld` apart, or in rows */
+    int ld, count;
+    bool in_rows, adjoint;
 } OF(reflections);
 
 static void OF(reflect)(void *context, int64_t begin, int64_t end) {
     const OF(reflections) *r = context;
-    int64_t along = r->in_rows ? r->n : 1, next = r->in_rows ? 1 : r->n;
     for (int64_t block = begin; block < end; block++) {
         int64_t first = block * COLUMNS;
-        int cols = r->n - first < COLUMNS ? (int)(r->n - first) : COLUMNS;
-        T *z = r->z + (r->n - r->rows) * along + first * next,
-          *w = r->room + first * PANEL; /* (width, cols), in rows */
-        tt_triangle t = {r->width, true, false, 1, PANEL, cols, cols};
+        int cols = (int)least(COLUMNS, r->count - first);
+        T *z = r->z + first * (r->in_rows ? 1 : r->ld), *w = r->room + first * PANEL; /* (width, cols), in rows */
+        tt_triangle t = {.n = r->width, .upper = !r->adjoint, .step = cols, .count = cols};
+        t.row = r->adjoint ? PANEL : 1;
+        t.col = r->adjoint ? 1 : PANEL;
         LAPACK(gemm)
-        (COL_MAJOR, r->in_rows ? NO_TRANS : TRANS, NO_TRANS, cols, r->width, r->rows, 1, z, r->n, r->v, r->rows, 0, w,
+        (COL_MAJOR, r->in_rows ? NO_TRANS : TRANS, NO_TRANS, cols, r->width, r->rows, 1, z, r->ld, r->v, r->rows, 0, w,
          cols);
         OF(substitute)(t, r->inverse, w);
         int m = r->in_rows ? cols : r->rows, k = r->in_rows ? r->rows : cols;
         const T *left = r->in_rows ? w : r->v, *right = r->in_rows ? r->v : w;
-        LAPACK(gemm)(COL_MAJOR, NO_TRANS, TRANS, m, k, r->width, -1, left, m, right, k, 1, z, r->n);
+        LAPACK(gemm)(COL_MAJOR, NO_TRANS, TRANS, m, k, r->width, -1, left, m, right, k, 1, z, r->ld);
     }
 }
 
-/* Reflections [first, first + width) as V and the inverse of T. Reflection i's vector lies in column i of A, or in
- * row i, and begins with a 1, which A does not have. */
-static void OF(gather_reflections)(OF(reflections) * r, T *v, const T *a, bool in_rows, const T *tau, int64_t first) {
-    int64_t along = in_rows ? r->n : 1, next = in_rows ? 1 : r->n;
-    for (int64_t j = 0; j < r->width; j++) {
-        const T *line = a + (r->n - r->rows) * along + (first + j) * next;
+/* Makes V, whose memory is given, and the inverse of T. The first reflection's vector lies from `line` on, `along` apart,
+ * the next one's `next` further; each begins with a 1 one number later, which is not there. */
+static void OF(gather_reflections)(const OF(reflections) * r, T *v, const T *line, int64_t along, int64_t next,
+                                   const T *tau) {
+    for (int64_t j = 0; j < r->width; j++, line += next)
         for (int64_t i = 0; i < r->rows; i++)
-            v[i + j * r->rows] = tau[first + j] == 0 || i < j ? 0 : i == j ? 1 : line[i * along];
-    }
+            v[i + j * r->rows] = tau[j] == 0 || i < j ? 0 : i == j ? 1 : line[i * along];
     LAPACK(gemm)
     (COL_MAJOR, TRANS, NO_TRANS, r->width, r->width, r->rows, 1, v, r->rows, v, r->rows, 0, r->inverse, PANEL);
-    for (int64_t j = 0; j < r->width; j++) r->inverse[j * (PANEL + 1)] = tau[first + j] == 0 ? 1 : 1 / tau[first + j];
+    for (int64_t j = 0; j < r->width; j++) r->inverse[j * (PANEL + 1)] = tau[j] == 0 ? 1 : 1 / tau[j];
 }
 
-/* Applies A's reflections to the vectors in z, of which reflection i leaves the first i + `past` numbers alone. */
+/* Numbers to work in, for vectors of n numbers, and `count` of them. */
+static int64_t OF(room_for_reflections)(int64_t n, int64_t count) { return PANEL * (PANEL + n + count); }
+
+/* Reflections of `ld` numbers and columns of A, `past` below its diagonal, or of as many rows, applied to what r says. */
+static void OF(apply_panel)(const tt_matrix *c, OF(reflections) r, const T *a, int past, const T *tau, int first,
+                            T *work) {
+    T *v = work + PANEL * PANEL;
+    int64_t along = r.in_rows ? r.ld : 1, next = r.in_rows ? 1 : r.ld, blocks = pieces(r.count, COLUMNS);
+    r.rows = r.ld - past - first;
+    r.inverse = work;
+    r.v = v;
+    r.room = v + (int64_t)r.ld * PANEL;
+    OF(gather_reflections)(&r, v, a + (past + first) * along + first * next, along, next, tau + first);
+    tt_parallel(blocks, c->shared ? 1 : blocks, OF(reflect), &r);
+}
+
+/* Applies a square A's reflections to the vectors in z, of which reflection i leaves the first i + `past` numbers alone. */
 static void OF(apply_reflections)(const tt_matrix *c, const T *a, int past, bool in_rows, const T *tau, T *z, T *work) {
     int n = c->n;
-    T *inverse = work, *v = inverse + PANEL * PANEL, *room = v + (int64_t)n * PANEL;
-    for (int64_t first = (n - past - 1) / PANEL * PANEL; first >= 0; first -= PANEL) {
-        int rows = n - past - (int)first;
-        OF(reflections) r = {n, rows, rows < PANEL ? rows : PANEL, v, inverse, room, z, in_rows};
-        OF(gather_reflections)(&r, v, a, in_rows, tau, first);
-        int64_t blocks = pieces(n, COLUMNS);
-        tt_parallel(blocks, c->shared ? 1 : blocks, OF(reflect), &r);
+    for (int first = (n - past - 1) / PANEL * PANEL; first >= 0; first -= PANEL) {
+        int64_t at = (int64_t)(past + first) * (in_rows ? n : 1);
+        OF(reflections) r = {.width = (int)least(PANEL, n - past - first), .z = z + at, .ld = n, .count = n};
+        r.in_rows = in_rows;
+        OF(apply_panel)(c, r, a, past, tau, first, work);
     }
+}
+
+/* geqrf: a panel's reflections by LAPACK, and all of them together on the columns that follow. */
+static int OF(factor_large)(const tt_matrix *c, T *tau) {
+    T *work = tt_scratch((OF(room_for_reflections)(c->m, c->n) + PANEL * PANEL) * (int64_t)sizeof(T)), *a = c->a;
+    int m = c->m, info = work ? 0 : NO_MEMORY;
+    for (int first = 0; first < c->k && !info; first += PANEL) {
+        int width = (int)least(PANEL, c->k - first), rest = c->n - first - width;
+        T *panel = a + first * (int64_t)(m + 1), *room = work + OF(room_for_reflections)(m, c->n);
+        info = LAPACK(geqrf)(COL_MAJOR, m - first, width, panel, m, tau + first, room, PANEL * PANEL);
+        OF(reflections) r = {.width = width, .z = panel + width * (int64_t)m, .ld = m, .count = rest, .adjoint = true};
+        if (rest && !info) OF(apply_panel)(c, r, a, 0, tau, first, work);
+    }
+    tt_scratch_free(work);
+    return info;
+}
+
+/* orgqr: the reflections of the first k columns of A applied to `cols` columns of the identity. */
+static int OF(form_large)(const tt_matrix *c, const T *a, const T *tau, T *q, int cols) {
+    T *work = tt_scratch(OF(room_for_reflections)(c->m, cols) * (int64_t)sizeof(T));
+    if (!work) return NO_MEMORY;
+    memset(q, 0, (size_t)c->m * (size_t)cols * sizeof(T));
+    for (int64_t j = 0; j < cols; j++) q[j * (c->m + 1)] = 1;
+    for (int first = (c->k - 1) / PANEL * PANEL; first >= 0; first -= PANEL) {
+        OF(reflections) r = {.width = (int)least(PANEL, c->k - first), .z = q + first * (int64_t)(c->m + 1)};
+        r.ld = c->m;
+        r.count = cols - first; /* those before are still zeros there */
+        OF(apply_panel)(c, r, a, 0, tau, first, work);
+    }
+    tt_scratch_free(work);
+    return 0;
 }
 
 /* The largest of n absolute values, or `most`: in lanes, since the compiler does not reorder comparisons of floats. */

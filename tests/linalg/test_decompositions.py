@@ -474,3 +474,23 @@ def test_singular_vectors_of_large_matrices(n, dtype, scale, corner):
     assert np.abs(u * s @ v - a).max() <= bound * s.max() and (s[:-1] >= s[1:]).all() and s[-1] <= bound * s.max()
     assert max(np.abs(u.T @ u - np.eye(n)).max(), np.abs(v @ v.T - np.eye(n)).max()) <= bound
     np.testing.assert_allclose(s, np.linalg.svd(a.astype("float64"))[1], rtol=0, atol=bound * s.max())
+
+
+@pytest.mark.parametrize("m,n", [(191, 191), (192, 192), (321, 200), (200, 321), (257, 193)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("scale", [1.0, 1e-20, 1e18])
+def test_qr_of_large_matrices(m, n, dtype, scale):
+    """With the same bits for any number of threads; of a matrix with a column of zeros and two that are equal, too."""
+    a = (np.random.default_rng(m).standard_normal((m, n)) * scale).astype(dtype)
+    a[:, 70], a[:, 150] = 0, a[:, 20]
+    before, found = tt.get_num_threads(), []
+    for threads in (1, 2, 5):
+        tt.set_num_threads(threads)
+        found.append([t.numpy() for mode in ("complete", "reduced", "r") for t in tt.linalg.qr(tt.from_numpy(a), mode)])
+    tt.set_num_threads(before)
+    assert all(np.array_equal(one, other) for all_ in found[1:] for one, other in zip(found[0], all_))
+    for q, r in (found[0][:2], found[0][2:4]):
+        bound, q, r = 50 * np.finfo(dtype).eps, q.astype("float64"), r.astype("float64")
+        assert np.abs(q @ r - a).max() <= bound * np.abs(a).max() and np.array_equal(r, np.triu(r))
+        assert np.abs(q.T @ q - np.eye(q.shape[1])).max() <= bound
+    np.testing.assert_array_equal(found[0][5], found[0][3])
