@@ -76,8 +76,9 @@ static void OF(multiply_rows)(const tt_float_product *p, int64_t row, int64_t sl
     T alpha = (T)p->alpha;
     int64_t m = least(TILE_ROWS, p->m - row);
     const T *a = (const T *)p->a.data + (p->a.trans ? row + slice * p->a.ld : slice + row * p->a.ld), *lines[TILE_ROWS];
-    if (p->a.trans) OF(pack_panel)(a, p->a.ld, m, b.depth, panel);
-    else
+    bool as_it_lies = b.cols <= FEW_COLUMNS;
+    if (p->a.trans && !as_it_lies) OF(pack_panel)(a, p->a.ld, m, b.depth, panel);
+    if (!p->a.trans)
         for (int64_t i = 0; i < m; i++) {
             lines[i] = a + i * p->a.ld;
             if (i + row + TILE_ROWS < p->m) OF(fetch)(lines[i] + TILE_ROWS * p->a.ld, b.depth);
@@ -88,8 +89,8 @@ static void OF(multiply_rows)(const tt_float_product *p, int64_t row, int64_t sl
         bool whole = n == width;
         OF(operands)
         o = {.k = b.depth,
-             .a = panel,
-             .a_step = TILE_ROWS,
+             .a = as_it_lies ? a : panel,
+             .a_step = as_it_lies ? p->a.ld : TILE_ROWS,
              .rows = lines,
              .run = b.depth,
              .b = b.rows ? b.rows + j : b.strips + j * b.depth,

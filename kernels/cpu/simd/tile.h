@@ -74,7 +74,10 @@ INLINE void OF(tile)(const int rows, const int vectors, const bool by_rows, cons
                 ADD_PRODUCTS(*(const T *)(row[i] + l))
         }
     } else
-        for (int64_t l = 0; l < o->k; l++, a += a_step) ADD_PRODUCTS(a[i])
+        for (int64_t l = 0; l < o->k; l++, a += a_step) {
+            __builtin_prefetch(a + 8 * a_step); /* where it is no panel, the next lines are anywhere */
+            ADD_PRODUCTS(a[i])
+        }
 #pragma GCC unroll 8
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 3
