@@ -78,15 +78,17 @@ static void OF(multiply_rows)(const tt_float_product *p, int64_t row, int64_t sl
     const T *a = (const T *)p->a.data + (p->a.trans ? row + slice * p->a.ld : slice + row * p->a.ld), *lines[TILE_ROWS];
     bool as_it_lies = b.cols <= FEW_COLUMNS;
     if (p->a.trans && !as_it_lies) OF(pack_panel)(a, p->a.ld, m, b.depth, panel);
-    if (!p->a.trans)
-        for (int64_t i = 0; i < m; i++) {
-            lines[i] = a + i * p->a.ld;
-            if (i + row + TILE_ROWS < p->m) OF(fetch)(lines[i] + TILE_ROWS * p->a.ld, b.depth);
-        }
+    for (int64_t i = 0; i < m && !p->a.trans; i++) lines[i] = a + i * p->a.ld;
+    /* The next rows are fetched, a part before each tile: all at once they take 3 % of a ViT-tiny's step on a Xeon. */
+    int64_t ahead = p->a.trans || row + 2 * TILE_ROWS > p->m ? b.depth : 0;
+    int64_t share = pieces(pieces(b.depth, pieces(b.cols, COLUMNS)), LANES) * LANES;
     for (int64_t j = 0, width; j < b.cols; j += width) {
         int64_t vectors = OF(strip)(b.cols - j), n = least(vectors * LANES, b.cols - j);
         width = vectors * LANES;
         bool whole = n == width;
+        for (int64_t i = 0; i < TILE_ROWS && ahead < b.depth; i++)
+            OF(fetch)(lines[i] + TILE_ROWS * p->a.ld + ahead, least(share, b.depth - ahead));
+        ahead += share;
         OF(operands)
         o = {.k = b.depth,
              .a = as_it_lies ? a : panel,
