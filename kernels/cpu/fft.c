@@ -72,7 +72,7 @@ static void root(int64_t k, int64_t n, double *re, double *im) {
 }
 
 /* The roots of a transform of m numbers, as tt_fft_roots has them, in one table. */
-#define ROOTS_OF(m) (3 * (m) + 3 * (m) + 2 * ((m) + 2) + 2 * ((m) / 16 + 1))
+#define ROOTS_OF(m) (6 * (m) + 2 * ((m) + 2) + 2 * ((m) / 16))
 static tt_fft_roots within(const char *table, int64_t m, int64_t itemsize) {
     const char *second = table + 3 * m * itemsize, *real = second + 3 * m * itemsize;
     return (tt_fft_roots){table, second, real, real + 2 * (m + 2) * itemsize};
@@ -102,6 +102,16 @@ static void fill_roots(double *table, int64_t m, bool forward) {
     }
 }
 
+static void *make_roots(int64_t m, bool wide, bool forward) {
+    double *table = malloc((size_t)ROOTS_OF(m) * sizeof(double));
+    if (table) fill_roots(table, m, forward);
+    if (wide || !table) return table;
+    float *narrow = malloc((size_t)ROOTS_OF(m) * sizeof(float));
+    for (int64_t k = 0; narrow && k < ROOTS_OF(m); k++) narrow[k] = (float)table[k];
+    free(table);
+    return narrow;
+}
+
 /* Made once for each m, of which there are few, and kept. */
 static bool find_roots(int64_t m, bool wide, bool forward, tt_fft_roots *roots) {
     static void *made[2][2][16];
@@ -110,11 +120,8 @@ static bool find_roots(int64_t m, bool wide, bool forward, tt_fft_roots *roots) 
     void *table = __atomic_load_n(place, __ATOMIC_ACQUIRE);
     if (!table) {
         pthread_mutex_lock(&lock);
-        if (!(table = *place) && (table = malloc((size_t)ROOTS_OF(m) * sizeof(double)))) {
-            fill_roots(table, m, forward);
-            for (int64_t k = 0; !wide && k < ROOTS_OF(m); k++) ((float *)table)[k] = (float)((double *)table)[k];
+        if (!(table = *place) && (table = make_roots(m, wide, forward)))
             __atomic_store_n(place, table, __ATOMIC_RELEASE);
-        }
         pthread_mutex_unlock(&lock);
     }
     if (table) *roots = within(table, m, wide ? 8 : 4);
