@@ -17,7 +17,7 @@ ROOT = HERE.parent
 
 BITS = runpy.run_path(str(ROOT / "tinytorch" / "fuse" / "flags.py"))
 FLAGS = [*BITS["BITS"], "-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-type-limits", "-Wno-unknown-pragmas"]
-ISAS = BITS["ISAS"]
+ISAS = BITS["ISAS"] if BITS["X86"] else {"baseline": []}
 GCC = BITS["GCC"]
 
 # An operator asks some ten times for what belongs to its thread. glibc has about 500 bytes for libraries loaded

@@ -9,9 +9,8 @@ BITS = ["-std=gnu11", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapp
 # Of gcc alone, and bits do not depend on it. From `x < low ? low : x` gcc would make paths for x and for the constant,
 # of which a vectorised loop then computes every one.
 GCC = ["-fno-thread-jumps"]
-# TINYTORCH_BASELINE=1: kernels for one instruction set, which any processor has; compiled in a third of the time.
-X86 = platform.machine() in ("x86_64", "AMD64") and not os.environ.get("TINYTORCH_BASELINE")
 ISAS = {"baseline": []}
+X86 = platform.machine() in ("x86_64", "AMD64")
 if X86:
     ISAS["avx2"] = ["-mavx2", "-mfma", "-mf16c"]
     ISAS["avx512"] = [
@@ -23,3 +22,5 @@ if X86:
         "-mfma",
         "-mprefer-vector-width=512",
     ]
+# TINYTORCH_BASELINE=1: kernels for one instruction set, which any processor has, in a third of the time.
+X86 = X86 and not os.environ.get("TINYTORCH_BASELINE")
