@@ -146,8 +146,6 @@ static void run_together(void *context, int64_t begin, int64_t end) {
     tt_fft_rows r = {.stride_in = j->stride_in,
                      .stride_out = j->stride_out,
                      .size = w->size,
-                     .count_in = j->in,
-                     .count_out = j->out,
                      .from_real = from_real,
                      .to_real = to_real,
                      .forward = w->forward,
@@ -183,6 +181,7 @@ static bool goes_together(fft_job *j) {
     bool from_real = !tt_is_complex(j->w->a->dtype), to_real = !tt_is_complex(j->w->out->dtype);
     int64_t m = from_real || to_real ? n / 2 : n;
     if (m < TT_FFT_LEAST || n > TT_FFT_MOST || (n & (n - 1)) || is_long(j)) return false;
+    if (j->in < (to_real ? m + 1 : n)) return false; /* the rest are zeros, which NumPy's loops put in */
     return find_roots(m, tt_real_dtype(j->w->out->dtype) == TT_F64, from_real || (j->w->forward && !to_real),
                       &j->roots);
 }

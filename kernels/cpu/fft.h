@@ -36,8 +36,8 @@ typedef struct {
 typedef struct {
     char *in[TT_FFT_TOGETHER], *out[TT_FFT_TOGETHER];
     int64_t rows;
-    int64_t stride_in, stride_out;     /* in bytes, from one number to the next */
-    int64_t size, count_in, count_out; /* of the transform, and numbers of a row */
+    int64_t stride_in, stride_out; /* in bytes, from one number to the next */
+    int64_t size;                  /* of the transform: rows have as many numbers, or what of them counts */
     bool from_real, to_real, forward;
     double scale;
     tt_fft_roots roots;

@@ -190,32 +190,28 @@ static void OF(real_row)(int64_t m, const tt_fft_roots *roots, bool forward, con
     y[m + 1] = d * im[m + 1];
 }
 
-/* `count` numbers of each row, of `parts` parts, and zeros behind them up to `all` parts; or back to where they lie. */
-INLINE void OF(gather)(const tt_fft_rows *w, const int parts, int64_t count, int64_t all, T *rows, int64_t pitch) {
+/* `count` numbers of each row, of `parts` parts, to where they lie together; or back. */
+INLINE void OF(gather)(const tt_fft_rows *w, const int parts, int64_t count, T *rows, int64_t pitch) {
     for (int64_t k = 0; k < count; k++)
         for (int64_t r = 0; r < w->rows; r++)
             memcpy(rows + r * pitch + k * parts, w->in[r] + k * w->stride_in, (size_t)parts * sizeof(T));
-    for (int64_t r = 0; r < w->rows && count * parts < all; r++)
-        memset(rows + r * pitch + count * parts, 0, (size_t)(all - count * parts) * sizeof(T));
 }
-INLINE void OF(scatter)(const tt_fft_rows *w, const int parts, const T *rows, int64_t pitch) {
-    for (int64_t k = 0; k < w->count_out; k++)
+INLINE void OF(scatter)(const tt_fft_rows *w, const int parts, int64_t count, const T *rows, int64_t pitch) {
+    for (int64_t k = 0; k < count; k++)
         for (int64_t r = 0; r < w->rows; r++)
             memcpy(w->out[r] + k * w->stride_out, rows + r * pitch + k * parts, (size_t)parts * sizeof(T));
 }
 
-/* Row r: from where it lies if it is whole there, or from a copy of it. */
+/* Row r: from where it lies if its numbers lie together, or from a copy of it. */
 static void OF(run)(const tt_fft_rows *w) {
     bool real = w->from_real || w->to_real;
     int64_t m = real ? w->size / 2 : w->size, in = 2 * m + 2 * w->to_real, out = 2 * m + 2 * w->from_real;
     int64_t parts_in = 2 - w->from_real, parts_out = 2 - w->to_real, pitch = TT_FFT_PITCH(w->size);
-    int64_t count = w->count_in * parts_in < in ? w->count_in : in / parts_in;
     T *room = w->room, *work[2] = {room, room + pitch}, *even_odd = room + 2 * pitch, *copies = even_odd + pitch;
-    bool there = w->stride_in == parts_in * (int64_t)sizeof(T) && count * parts_in == in;
-    bool place = w->stride_out == parts_out * (int64_t)sizeof(T) && w->count_out * parts_out == out;
+    bool there = w->stride_in == parts_in * (int64_t)sizeof(T), place = w->stride_out == parts_out * (int64_t)sizeof(T);
     intptr_t ahead = 2 * ((intptr_t)w->out[1] - (intptr_t)w->out[0]);
-    if (!there && w->from_real) OF(gather)(w, 1, count, in, copies, pitch);
-    else if (!there) OF(gather)(w, 2, count, in, copies, pitch);
+    if (!there && w->from_real) OF(gather)(w, 1, in, copies, pitch);
+    else if (!there) OF(gather)(w, 2, in / 2, copies, pitch);
     for (int64_t r = 0; r < w->rows; r++) {
         const T *x = there ? (const T *)w->in[r] : copies + r * pitch;
         T *y = place ? (T *)w->out[r] : copies + r * pitch; /* x has been read by then, or is no copy */
@@ -229,8 +225,8 @@ static void OF(run)(const tt_fft_rows *w) {
         if (w->from_real) OF(real_row)(m, &w->roots, true, even_odd, y);
         for (int64_t k = 0; w->scale != 1 && k < out; k++) y[k] *= (T)w->scale;
     }
-    if (!place && w->to_real) OF(scatter)(w, 1, copies, pitch);
-    else if (!place) OF(scatter)(w, 2, copies, pitch);
+    if (!place && w->to_real) OF(scatter)(w, 1, out, copies, pitch);
+    else if (!place) OF(scatter)(w, 2, out / 2, copies, pitch);
 }
 
 #undef vec
