@@ -20,7 +20,7 @@
 TT_ISA_TABLES(tt_fft_table, tt_fft_loops)
 
 #define GRAIN 16384 /* numbers that are worth a thread */
-#define FEW_ROWS 8 /* for which threads share a long one */
+#define FEW_ROWS 8 /* fewer long rows than these are cut into parts, so many of which are a call */
 
 typedef void (*numpy_loop)(char **args, const intptr_t *sizes, const intptr_t *steps, void *data);
 

@@ -15,6 +15,8 @@ from .fitting import fitted
 from .pointwise_activation import (
     _celu,
     _elu,
+    _gated,
+    _gated_backward,
     _gelu,
     _gelu_tanh,
     _hardshrink,
@@ -31,8 +33,6 @@ from .pointwise_activation import (
     _softplus_below,
     _softshrink,
     _threshold,
-    _gated,
-    gated_backward,
 )
 
 # Those with kernels of their own.
@@ -324,7 +324,7 @@ def _glu_first(g, input, dim):
     out = input.new_empty(input.shape)
     (a, b), (to_a, to_b) = input.chunk(2, dim), out.chunk(2, dim)
     _gated(g, b, out=to_a)
-    gated_backward(g, a, b, out=to_b)
+    _gated_backward(g, a, b, out=to_b)
     return out
 
 

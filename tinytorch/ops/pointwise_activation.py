@@ -160,20 +160,16 @@ _selu = unary(
     public=False,
     doc="elu of the alpha and times the scale that keep mean 0 and variance 1.",
 )
-_hardshrink = binary(
-    "hardshrink",
-    _shrink_formula,
-    first_order={"a": without_history("shrink_backward", "g", "a", "b")},
-    public=False,
-    doc="0 where |a| <= b, else a.",
-)
-_softshrink = binary(
-    "softshrink",
-    _shrink_formula,
-    first_order={"a": without_history("shrink_backward", "g", "a", "b")},
-    public=False,
-    doc="a moved towards 0 by b.",
-)
+
+
+def _shrink(name: str, doc: str):
+    """An operator whose derivative is 0 up to the bound and 1 beyond it."""
+    first = {"a": without_history("shrink_backward", "g", "a", "b")}
+    return binary(name, _shrink_formula, first_order=first, public=False, doc=doc)
+
+
+_hardshrink = _shrink("hardshrink", "0 where |a| <= b, else a.")
+_softshrink = _shrink("softshrink", "a moved towards 0 by b.")
 
 # Piecewise polynomials.
 
@@ -253,4 +249,4 @@ _threshold = ternary(
 # What glu is made of.
 
 _gated = binary("gated", public=False, doc="a sigmoid(b).")
-gated_backward = ternary("gated_backward", params=("g", "a", "b"), doc="g times the derivative of a sigmoid(b) for b.")
+_gated_backward = ternary("gated_backward", params=("g", "a", "b"), doc="g times the derivative of a sigmoid(b) for b.")
