@@ -1,12 +1,12 @@
-/* Decompositions of a large real matrix by reflections: LAPACK's geqrf and orgqr, and syevd and gesdd, but for their last
- * step, which takes up to two fifths of the time. lapack_routines.h includes this file.
+/* Decompositions of a large real matrix by reflections: LAPACK's geqrf and orgqr, and syevd and gesdd, but for their
+ * last step, which takes up to two fifths of the time. lapack_routines.h includes this file.
  *
  * Note [Reflections together]
- * LAPACK makes A triangular, tridiagonal, or bidiagonal, by reflections I - tau v v^T, which are applied to the columns
- * that follow, or to the vectors of what is left. PANEL of them, one after the other, are I - V T V^T, and the inverse of
- * T has 1 / tau on its diagonal and above it what V^T V has (Joffrain et al. 2006, "Accumulating Householder
- * transformations, revisited"). So two products and a triangular system do for as many vectors as a thread likes to
- * take: always COLUMNS of them. `svd` of 512 x 512 floats on two cores of an EPYC (Zen 4): 36.5 -> 31 ms. */
+ * LAPACK makes A triangular, tridiagonal, or bidiagonal, by reflections I - tau v v^T, which are applied to the
+ * columns that follow, or to the vectors of what is left. PANEL of them, one after the other, are I - V T V^T, and the
+ * inverse of T has 1 / tau on its diagonal and above it what V^T V has (Joffrain et al. 2006, "Accumulating
+ * Householder transformations, revisited"). So two products and a triangular system do for as many vectors as a thread
+ * likes to take: always COLUMNS of them. `svd` of 512 x 512 floats on two cores of an EPYC (Zen 4): 36.5 -> 31 ms. */
 typedef struct {
     int rows, width; /* numbers of a vector that change, and reflections */
     const T *v; /* (rows, width) */
@@ -35,8 +35,8 @@ static void OF(reflect)(void *context, int64_t begin, int64_t end) {
     }
 }
 
-/* Makes V, whose memory is given, and the inverse of T. The first reflection's vector lies from `line` on, `along` apart,
- * the next one's `next` further; each begins with a 1 one number later, which is not there. */
+/* Makes V, whose memory is given, and the inverse of T. The first reflection's vector lies from `line` on, `along`
+ * apart, the next one's `next` further; each begins with a 1 one number later, which is not there. */
 static void OF(gather_reflections)(const OF(reflections) * r, T *v, const T *line, int64_t along, int64_t next,
                                    const T *tau) {
     for (int64_t j = 0; j < r->width; j++, line += next)
@@ -50,7 +50,7 @@ static void OF(gather_reflections)(const OF(reflections) * r, T *v, const T *lin
 /* Numbers to work in, for vectors of n numbers, and `count` of them. */
 static int64_t OF(room_for_reflections)(int64_t n, int64_t count) { return PANEL * (PANEL + n + count); }
 
-/* Reflections of `ld` numbers and columns of A, `past` below its diagonal, or of as many rows, applied to what r says. */
+/* Applies reflections of `ld` numbers, columns of A `past` below its diagonal or as many rows, to what r says. */
 static void OF(apply_panel)(const tt_matrix *c, OF(reflections) r, const T *a, int past, const T *tau, int first,
                             T *work) {
     T *v = work + PANEL * PANEL;
@@ -63,7 +63,7 @@ static void OF(apply_panel)(const tt_matrix *c, OF(reflections) r, const T *a, i
     tt_parallel(blocks, c->shared ? 1 : blocks, OF(reflect), &r);
 }
 
-/* Applies a square A's reflections to the vectors in z, of which reflection i leaves the first i + `past` numbers alone. */
+/* Applies a square A's reflections to the vectors in z; reflection i leaves their first i + `past` numbers alone. */
 static void OF(apply_reflections)(const tt_matrix *c, const T *a, int past, bool in_rows, const T *tau, T *z, T *work) {
     int n = c->n;
     for (int first = (n - past - 1) / PANEL * PANEL; first >= 0; first -= PANEL) {
