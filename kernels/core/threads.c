@@ -29,6 +29,7 @@ static struct {
     int running;    /* workers inside */
 } job;
 static __thread bool inside;
+static int awake; /* threads that are between tt_stay_awake's */
 
 static void drain(void) {
     inside = true;
@@ -50,6 +51,10 @@ static void *work(void *argument) {
     for (int spin = SPIN;;) {
         for (int i = 0; i < spin && !job_waits(is_first); i++) {
             if (__atomic_load_n(&job.serial, __ATOMIC_ACQUIRE) != seen) break;
+            if (i == spin - 1 && __atomic_load_n(&awake, __ATOMIC_RELAXED)) {
+                sched_yield(); /* to another worker, where there are more than cores */
+                i = 0;
+            }
 #if defined(__x86_64__)
             __builtin_ia32_pause();
 #endif
@@ -126,6 +131,8 @@ int tt_set_num_threads(int n) {
     __atomic_store_n(&num_threads, n, __ATOMIC_RELAXED);
     return 0;
 }
+
+void tt_stay_awake(bool yes) { __atomic_add_fetch(&awake, yes ? 1 : -1, __ATOMIC_RELAXED); }
 
 void tt_parallel(int64_t n, int64_t grain, tt_range_fn fn, void *context) {
     if (n <= 0) return;

@@ -56,6 +56,8 @@ typedef struct {
     int64_t lanes, tile_rows, tile_columns;
     void (*multiply)(const tt_float_product *p, void *memory);
     void (*rows_product)(const tt_rows_product *p);
+    /* `lines` lines of `depth` elements, `ld` apart, as rows of `width`: to[l width + line] */
+    void (*turn)(const void *from, int64_t ld, int64_t lines, int64_t depth, void *to, int64_t width);
 } tt_float_product_loops;
 
 const tt_float_product_loops *tt_float_product_loops_of(int dtype);

@@ -5,6 +5,7 @@
  * depend on the number of threads. */
 #include "core/sizes.h"
 #include "cpu/cpu.h"
+#include "cpu/float_product.h"
 #include "cpu/jacobi.h"
 #include "cpu/openblas.h"
 #include "cpu/simd.h"
@@ -26,18 +27,23 @@ TT_ISA_TABLES(tt_triangle_table, tt_triangle_loops)
 #define PANEL 64    /* its columns, or reflections of them, that are applied at once; */
 #define COLUMNS 128 /* eigenvectors, or right-hand sides, that are one thread's, */
 #define MANY 12     /* so many of them that it pays to turn them into rows, */
+#define BLOCK 256   /* a tridiagonal matrix that is not divided, */
+#define SPAN 64     /* poles of a merge of two that are a thread's, */
 #define WHOLE 64    /* or, where they are rows, to solve by lines of the cache that they do not fill */
 
 static int at_least_1(int n) { return n > 1 ? n : 1; }        /* leading dimensions */
+enum { IN_FIRST, IN_BOTH, IN_SECOND }; /* the block of a tridiagonal matrix in whose rows a vector is not zero */
 static bool asks(const tt_matrix *c) { return c->lwork < 0; } /* how much work memory to bring */
 
 #define T float
 #define R float
+#define DTYPE TT_F32
 #define OF(name) name##_f32
 #define LAPACK(name) tt_blas.s##name
 #include "cpu/lapack_routines.h"
 #define T double
 #define R double
+#define DTYPE TT_F64
 #define OF(name) name##_f64
 #define LAPACK(name) tt_blas.d##name
 #include "cpu/lapack_routines.h"
@@ -199,13 +205,15 @@ bool tt_cpu_decompose(int decomposition, tt_stack *s) {
     int claimed, threads = tt_blas_enter(several ? tt_get_num_threads() : 1, &claimed);
     if (!threads) return false;
     s->first.shared = threads > 1;
-    bool ok = ask_for_work(&j);
+    bool alone = threads > 1 && s->count == 1, ok = ask_for_work(&j);
+    if (alone) tt_stay_awake(true);
     if (ok && goes_together(&j)) {
         int lanes = table_for(s)->types[s->dtype == TT_F64].lanes;
         tt_parallel((s->count + lanes - 1) / lanes, threads > 1 ? (grain + lanes - 1) / lanes : s->count, run_together,
                     &j);
     } else if (ok && threads > 1) tt_parallel(s->count, grain, run_matrices, &j);
     else if (ok) run_matrices(&j, 0, s->count);
+    if (alone) tt_stay_awake(false);
     tt_blas_leave(claimed);
     if (ok && j.failed)
         tt_fail(TT_OUT_OF_MEMORY, "out of memory for the work on matrices of %d x %d", s->first.m, s->first.n);

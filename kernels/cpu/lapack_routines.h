@@ -78,9 +78,8 @@ static int OF(factor_lu)(const tt_matrix *c, int *pivots) {
     return LAPACK(getrf)(COL_MAJOR, c->m, c->n, c->a, at_least_1(c->m), pivots);
 }
 
-static int OF(solve_factored)(const tt_matrix *c, int option, const T *lu, const int *pivots, T *b, int cols, int *to) {
+static int OF(solve_factored)(const tt_matrix *c, int option, const T *lu, const int *pivots, T *b, int cols) {
     int ld = at_least_1(c->n);
-    (void)to;
     return LAPACK(getrs)(COL_MAJOR, "NTC"[option], c -> n, cols, lu, ld, pivots, b, ld);
 }
 #else
@@ -109,7 +108,7 @@ static int OF(lu_permutation)(const tt_matrix *c) {
 }
 
 static int OF(lu_solve)(const tt_matrix *c) {
-    return asks(c) ? 0 : OF(solve_factored)(c, c->option, c->a, c->pivots, c->b, c->b_cols, c->iwork);
+    return asks(c) ? 0 : OF(solve_factored)(c, c->option, c->a, c->pivots, c->b, c->b_cols);
 }
 
 static int OF(ldl_factor)(const tt_matrix *c) {
@@ -126,7 +125,7 @@ static int OF(ldl_solve)(const tt_matrix *c) {
 static int OF(solve)(const tt_matrix *c) {
     if (asks(c)) return 0;
     int info = OF(factor_lu)(c, c->out[2]), failed = 0;
-    if (info != NO_MEMORY) failed = OF(solve_factored)(c, 0, c->a, c->out[2], c->b, c->b_cols, c->iwork);
+    if (info != NO_MEMORY) failed = OF(solve_factored)(c, 0, c->a, c->out[2], c->b, c->b_cols);
     return failed ? failed : info;
 }
 
@@ -134,7 +133,7 @@ static int OF(inv)(const tt_matrix *c) {
     if (asks(c)) return 0;
     OF(set_identity)(c->out[0], c->n);
     int *pivots = c->iwork, info = OF(factor_lu)(c, pivots), failed = 0;
-    if (info != NO_MEMORY) failed = OF(solve_factored)(c, 0, c->a, pivots, c->out[0], c->n, pivots + c->n);
+    if (info != NO_MEMORY) failed = OF(solve_factored)(c, 0, c->a, pivots, c->out[0], c->n);
     return failed ? failed : info;
 }
 
@@ -152,6 +151,19 @@ static int OF(solve_triangular)(const tt_matrix *c) {
 }
 
 #ifndef COMPLEX
+/* The largest of n absolute values, or `most`: in lanes, since the compiler does not reorder comparisons of floats. */
+static T OF(largest)(const T *x, int64_t n, T most) {
+    T lanes[16] = {0};
+    for (int64_t i = 0; i < n; i += 16)
+        for (int64_t k = 0, some = n - i < 16 ? n - i : 16; k < some; k++) {
+            T size = x[i + k] < 0 ? -x[i + k] : x[i + k];
+            lanes[k] = size > lanes[k] ? size : lanes[k];
+        }
+    for (int k = 0; k < 16; k++) most = lanes[k] > most ? lanes[k] : most;
+    return most;
+}
+
+#include "cpu/tridiagonal.h"
 #include "cpu/reflections.h"
 #endif
 
@@ -309,3 +321,4 @@ static int OF(gelss)(const tt_matrix *c) {
 #undef CONJUGATE
 #undef ONE
 #undef COMPLEX
+#undef DTYPE

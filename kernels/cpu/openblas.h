@@ -59,6 +59,8 @@
       T *work, int lwork)                                                                                              \
     X(s##stedc, LAPACKE_##s##stedc_work, int, int layout, char vectors, int n, T *d, T *e, T *z, int ldz, T *work,     \
       int lwork, int *iwork, int liwork)                                                                               \
+    X(s##laed4, s##laed4_, void, const int *n, const int *i, const T *d, const T *z, T *delta, const T *rho, T *value, \
+      int *info)                                                                                                       \
     X(s##gebrd, LAPACKE_##s##gebrd_work, int, int layout, int m, int n, T *a, int lda, T *d, T *e, T *tau_q, T *tau_p, \
       T *work, int lwork)                                                                                              \
     X(s##bdsdc, LAPACKE_##s##bdsdc_work, int, int layout, char uplo, char vectors, int n, T *d, T *e, T *u, int ldu,   \

@@ -105,18 +105,6 @@ static int OF(form_large)(const tt_matrix *c, const T *a, const T *tau, T *q, in
     return 0;
 }
 
-/* The largest of n absolute values, or `most`: in lanes, since the compiler does not reorder comparisons of floats. */
-static T OF(largest)(const T *x, int64_t n, T most) {
-    T lanes[16] = {0};
-    for (int64_t i = 0; i < n; i += 16)
-        for (int64_t k = 0, some = n - i < 16 ? n - i : 16; k < some; k++) {
-            T size = x[i + k] < 0 ? -x[i + k] : x[i + k];
-            lanes[k] = size > lanes[k] ? size : lanes[k];
-        }
-    for (int k = 0; k < 16; k++) most = lanes[k] > most ? lanes[k] : most;
-    return most;
-}
-
 /* Is it large, and far from overflow? LAPACK scales others. `part`: 'L' or 'U', or 'A' for all of it. */
 static bool OF(is_large)(const tt_matrix *c, char part) {
     const T *a = c->a;
@@ -146,10 +134,16 @@ static int OF(eigh_large)(const tt_matrix *c) {
     int lwork = c->lwork - (int)square - 2 * n;
     if (c->option) OF(mirror)(a, n);
     int info = LAPACK(sytrd)(COL_MAJOR, 'L', n, a, n, c->out[0], e, tau, work, lwork);
-    if (!info) info = LAPACK(stedc)(COL_MAJOR, 'I', n, c->out[0], e, z, n, work, lwork, c->iwork, c->liwork);
-    if (!info) OF(apply_reflections)(c, a, 1, false, tau, z, work);
-    memcpy(a, z, (size_t)square * sizeof(T));
-    return info;
+    if (!info) info = OF(tridiagonal)(c, n, c->out[0], e, z, c->iwork);
+    if (info) return info;
+    OF(apply_reflections)(c, a, 1, false, tau, z, work);
+    T *values = c->out[0];
+    memcpy(work, values, (size_t)n * sizeof(T));
+    for (int64_t i = 0; i < n; i++) {
+        values[i] = work[c->iwork[i]];
+        memcpy(a + i * n, z + (int64_t)c->iwork[i] * n, (size_t)n * sizeof(T));
+    }
+    return 0;
 }
 
 /* The work memory that gesdd asks for is as much: three squares and seven columns. */

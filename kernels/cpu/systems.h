@@ -31,19 +31,27 @@ static void OF(substitute)(tt_triangle t, const T *a, T *b) {
     }
 }
 
-/* Columns of `n` elements, `ld` apart, to rows, `step` apart, or back. Row i goes to order[i], or to i. Beyond the last
- * column rows are zeros. */
-static void OF(turn)(T *columns, int64_t ld, T *rows, int64_t step, int n, int64_t count, const int *order, bool back) {
-    for (int i = 0; i < n && !back; i++) memset(rows + i * step + count, 0, (size_t)(step - count) * sizeof(T));
-    for (int first = 0; first < n; first += 16) /* tiles of which a cache holds all lines */
-        for (int64_t column = 0; column < count; column += 8)
-            for (int i = first; i < first + 16 && i < n; i++) {
-                T *row = rows + (order ? order[i] : i) * step;
-                for (int64_t j = column; j < column + 8 && j < count; j++) {
-                    if (back) columns[i + j * ld] = row[j];
-                    else row[j] = columns[i + j * ld];
-                }
-            }
+/* `count` columns of n numbers, `ld` apart, to rows, whose rest becomes zeros; and back. */
+static void OF(to_rows)(const T *columns, int64_t ld, int n, int64_t count, T *rows, int64_t step) {
+    tt_float_product_loops_of(DTYPE)->turn(columns, ld, count, n, rows, step);
+    for (int i = 0; i < n; i++) memset(rows + i * step + count, 0, (size_t)(step - count) * sizeof(T));
+}
+
+static void OF(to_columns)(const T *rows, int64_t step, int n, int64_t count, T *columns, int64_t ld) {
+    tt_float_product_loops_of(DTYPE)->turn(rows, step, n, count, columns, ld);
+}
+
+/* The exchanges of rows that make P^T B of B, or undo it. */
+static void OF(exchange_rows)(T *rows, int64_t step, int64_t count, const int *pivots, int n, bool undo) {
+    for (int k = 0; k < n; k++) {
+        int i = undo ? n - 1 - k : k;
+        T *one = rows + i * step, *other = rows + (pivots[i] - 1) * step;
+        for (int64_t j = 0; j < count && one != other; j++) {
+            T kept = one[j];
+            one[j] = other[j];
+            other[j] = kept;
+        }
+    }
 }
 
 typedef struct {
@@ -52,7 +60,8 @@ typedef struct {
     const T *a; /* of both */
     T *b;
     int64_t count;
-    const int *before, *after; /* the order of right-hand sides, and of solutions, as `turn` has it */
+    const int *pivots; /* or NULL: exchanges of rows before; undone after, if `transposed` */
+    bool transposed;
     bool in_rows; /* right-hand sides are; else they are columns */
     bool failed;
 } OF(system);
@@ -71,14 +80,16 @@ static void OF(solve_block)(void *context, int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; block++) {
         int64_t first = block * COLUMNS, count = least(COLUMNS, s->count - first), step = room ? width : s->count;
         T *b = s->b + first * (room ? n : 1), *rows = room ? room : b;
-        if (room) OF(turn)(b, n, room, step, n, count, s->before, false);
+        if (room) OF(to_rows)(b, n, n, count, room, step);
+        if (s->pivots && !s->transposed) OF(exchange_rows)(rows, step, count, s->pivots, n, false);
         for (int k = 0; k < s->triangles; k++) {
             tt_triangle t = s->t[k];
             t.step = step;
             t.count = room ? OF(padded)(count) : count;
             OF(substitute)(t, s->a, rows);
         }
-        if (room) OF(turn)(b, n, room, step, n, count, s->after, true);
+        if (s->pivots && s->transposed) OF(exchange_rows)(rows, step, count, s->pivots, n, true);
+        if (room) OF(to_columns)(room, step, n, count, b, n);
     }
     tt_scratch_free(room);
 }
@@ -89,33 +100,20 @@ static int OF(run_system)(const tt_matrix *c, OF(system) * s) {
     return s->failed ? NO_MEMORY : 0;
 }
 
-/* The places to which `count` exchanges of rows take each of n rows. */
-static void OF(places)(int *to, int n, const int *pivots, int count) {
-    for (int i = 0; i < n; i++) to[i] = i;
-    for (int i = count - 1; i >= 0; i--) {
-        int other = pivots[i] - 1, place = to[i];
-        to[i] = to[other];
-        to[other] = place;
-    }
-}
-
-/* A X = B, or A^T X = B, where A = P L U; `to` is room for n. */
-static int OF(solve_factored)(const tt_matrix *c, bool transposed, const T *lu, const int *pivots, T *b, int cols,
-                              int *to) {
+/* A X = B, or A^T X = B, where A = P L U. */
+static int OF(solve_factored)(const tt_matrix *c, bool transposed, const T *lu, const int *pivots, T *b, int cols) {
     int n = c->n;
     if (cols < MANY) {
         int ld = at_least_1(n);
         return LAPACK(getrs)(COL_MAJOR, transposed ? 'T' : 'N', n, cols, lu, ld, pivots, b, ld);
     }
-    OF(places)(to, n, pivots, n);
     tt_triangle l = {.n = n, .unit = true, .row = 1, .col = n}, u = {.n = n, .upper = true, .row = 1, .col = n};
-    OF(system) s = {.triangles = 2, .t = {l, u}, .a = lu, .b = b, .count = cols, .before = to};
+    OF(system) s = {.triangles = 2, .t = {l, u}, .a = lu, .b = b, .count = cols, .pivots = pivots};
     if (transposed) {
         tt_triangle lt = {.n = n, .upper = true, .unit = true, .row = n, .col = 1}, ut = {.n = n, .row = n, .col = 1};
         s.t[0] = ut;
         s.t[1] = lt;
-        s.before = NULL;
-        s.after = to;
+        s.transposed = true;
     }
     return OF(run_system)(c, &s);
 }
@@ -142,8 +140,10 @@ typedef struct {
     bool failed;
 } OF(panel);
 
-static void OF(exchange_rows)(const OF(panel) * p, int64_t begin, int64_t end) {
-    for (int64_t column = begin; column < end; column++) {
+/* The panel's exchanges of rows, in columns from `begin` on. */
+static void OF(exchange_in_columns)(void *context, int64_t first, int64_t end) {
+    const OF(panel) *p = context;
+    for (int64_t column = p->begin + first; column < p->begin + end; column++) {
         T *x = p->a + column * p->ld;
         for (int i = p->first; i < p->first + p->width; i++) {
             T other = x[p->pivots[i] - 1];
@@ -163,13 +163,13 @@ static void OF(follow_panel)(void *context, int64_t begin, int64_t end) {
     }
     const T *l = p->a + p->first * (p->ld + 1);
     for (int64_t block = begin; block < end; block++) {
-        int64_t first = p->begin + block * p->together, count = least(p->together, p->end - first);
+        int64_t at = block * p->together, first = p->begin + at, count = least(p->together, p->end - first);
         T *top = p->a + p->first + first * p->ld;
         tt_triangle t = {p->width, false, true, 1, p->ld, p->together, OF(padded)(count)};
-        OF(exchange_rows)(p, first, first + count);
-        OF(turn)(top, p->ld, room, p->together, p->width, count, NULL, false);
+        OF(exchange_in_columns)(p, at, at + count);
+        OF(to_rows)(top, p->ld, p->width, count, room, p->together);
         OF(substitute)(t, l, room);
-        OF(turn)(top, p->ld, room, p->together, p->width, count, NULL, true);
+        OF(to_columns)(room, p->together, p->width, count, top, p->ld);
         LAPACK(gemm)
         (COL_MAJOR, NO_TRANS, NO_TRANS, p->rows - p->first - p->width, (int)count, p->width, -1, l + p->width,
          (int)p->ld, top, (int)p->ld, 1, top + p->width, (int)p->ld);
@@ -198,8 +198,9 @@ static int OF(factor_columns)(const tt_matrix *c, int *pivots, int first, int wi
     int info = OF(factor_columns)(c, pivots, first, left);
     if (info == NO_MEMORY || !OF(follow)(c, pivots, first, left, first + left, first + width)) return NO_MEMORY;
     int later = OF(factor_columns)(c, pivots, first + left, width - left);
-    OF(panel) right = {.a = c->a, .ld = ld, .first = first + left, .width = width - left, .pivots = pivots};
-    OF(exchange_rows)(&right, first, first + left);
+    OF(panel) right = {.a = c->a, .ld = ld, .first = first + left, .width = width - left, .begin = first};
+    right.pivots = pivots;
+    tt_parallel(left, c->shared ? COLUMNS : left, OF(exchange_in_columns), &right);
     return later == NO_MEMORY || !info ? later : info;
 }
 

@@ -26,5 +26,5 @@
 #include "cpu/simd/tile_end.h"
 
 #define LANES(T) (BYTES / (int)sizeof(T))
-#define LOOPS(D, T) {LANES(T), TILE_ROWS, VECTORS * LANES(T), multiply_##D, rows_product_##D}
+#define LOOPS(D, T) {LANES(T), TILE_ROWS, VECTORS * LANES(T), multiply_##D, rows_product_##D, turn_lines_##D}
 const tt_float_product_loops TT_LOCAL(tt_float_products)[2] = {LOOPS(f32, float), LOOPS(f64, double)};

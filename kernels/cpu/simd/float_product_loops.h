@@ -131,3 +131,7 @@ static void OF(multiply)(const tt_float_product *p, void *memory) {
             }
         }
 }
+
+static void OF(turn_lines)(const void *from, int64_t ld, int64_t lines, int64_t depth, void *to, int64_t width) {
+    OF(turn)(from, ld, lines, depth, to, width);
+}
