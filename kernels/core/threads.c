@@ -13,7 +13,7 @@
 
 #define MAX_THREADS 256
 #define SPIN 2000 /* looks at the job counter before a worker sleeps: a few microseconds */
-#define LONG_SPIN 20000 /* the same after a job of Note [Asynchronous jobs]: until the next training step's */
+#define LONG_SPIN 20000 /* the same after a job of Note [Asynchronous jobs], until the next training step's; or awake */
 
 static pthread_mutex_t owner = PTHREAD_MUTEX_INITIALIZER; /* held by the thread that uses the pool */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -49,12 +49,8 @@ static void *work(void *argument) {
     bool is_first = (intptr_t)argument & 1;
     int64_t seen = (int64_t)((intptr_t)argument >> 1);
     for (int spin = SPIN;;) {
-        for (int i = 0; i < spin && !job_waits(is_first); i++) {
-            if (__atomic_load_n(&job.serial, __ATOMIC_ACQUIRE) != seen) break;
-            if (i == spin - 1 && __atomic_load_n(&awake, __ATOMIC_RELAXED)) {
-                sched_yield(); /* to another worker, where there are more than cores */
-                i = 0;
-            }
+        for (int i = 0; i < (__atomic_load_n(&awake, __ATOMIC_RELAXED) ? LONG_SPIN : spin); i++) {
+            if (__atomic_load_n(&job.serial, __ATOMIC_ACQUIRE) != seen || job_waits(is_first)) break;
 #if defined(__x86_64__)
             __builtin_ia32_pause();
 #endif

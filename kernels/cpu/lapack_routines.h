@@ -163,7 +163,9 @@ static T OF(largest)(const T *x, int64_t n, T most) {
     return most;
 }
 
+#include "cpu/merge.h"
 #include "cpu/tridiagonal.h"
+#include "cpu/bidiagonal.h"
 #include "cpu/reflections.h"
 #endif
 

@@ -59,12 +59,14 @@
       T *work, int lwork)                                                                                              \
     X(s##stedc, LAPACKE_##s##stedc_work, int, int layout, char vectors, int n, T *d, T *e, T *z, int ldz, T *work,     \
       int lwork, int *iwork, int liwork)                                                                               \
-    X(s##laed4, s##laed4_, void, const int *n, const int *i, const T *d, const T *z, T *delta, const T *rho, T *value, \
-      int *info)                                                                                                       \
     X(s##gebrd, LAPACKE_##s##gebrd_work, int, int layout, int m, int n, T *a, int lda, T *d, T *e, T *tau_q, T *tau_p, \
       T *work, int lwork)                                                                                              \
-    X(s##bdsdc, LAPACKE_##s##bdsdc_work, int, int layout, char uplo, char vectors, int n, T *d, T *e, T *u, int ldu,   \
-      T *vt, int ldvt, T *q, int *iq, T *work, int *iwork)
+    X(s##laed4, s##laed4_, void, const int *n, const int *i, const T *d, const T *z, T *delta, const T *rho, T *value, \
+      int *info)                                                                                                       \
+    X(s##lasd0, s##lasd0_, void, const int *n, const int *wider, T *d, T *e, T *u, const int *ldu, T *vt,              \
+      const int *ldvt, const int *size, int *iwork, T *work, int *info)                                                \
+    X(s##lasd4, s##lasd4_, void, const int *n, const int *i, const T *d, const T *z, T *delta, const T *rho, T *sigma, \
+      T *work, int *info)
 #define TT_LAPACK_COMPLEX(X, s, R)                                                                                     \
     TT_LAPACK_OF(X, s, R _Complex, R, un, he, TT_LAPACK_RWORK(R), TT_LAPACK_RWORK_SIZE(R), TT_LAPACK_ONE_PART(R))
 #define TT_LAPACK_TWO_PARTS(T) , T *wr, T *wi

@@ -148,13 +148,22 @@ static int OF(eigh_large)(const tt_matrix *c) {
 
 /* The work memory that gesdd asks for is as much: three squares and seven columns. */
 static int OF(svd_large)(const tt_matrix *c) {
-    int n = c->n, lwork = c->lwork - 3 * n;
-    T *a = c->a, *u = c->out[0], *v = c->out[2], *e = c->work, *of_columns = e + n, *of_rows = of_columns + n;
-    T *work = of_rows + n;
-    int info = LAPACK(gebrd)(COL_MAJOR, n, n, a, n, c->out[1], e, of_columns, of_rows, work, lwork);
-    if (!info) info = LAPACK(bdsdc)(COL_MAJOR, 'U', 'I', n, c->out[1], e, u, n, v, n, NULL, NULL, work, c->iwork);
+    int n = c->n, lwork = c->lwork - 3 * n, *order = c->iwork;
+    int64_t square = (int64_t)n * n;
+    T *a = c->a, *values = c->out[1], *e = c->work, *of_columns = e + n, *of_rows = of_columns + n;
+    T *u = of_rows + n, *v = u + square, *work = v + square, *u_out = c->out[0], *v_out = c->out[2];
+    int info = LAPACK(gebrd)(COL_MAJOR, n, n, a, n, values, e, of_columns, of_rows, u, lwork);
+    if (!info) info = OF(bidiagonal)(c, n, values, e, u, v, order);
     if (info) return info;
-    OF(apply_reflections)(c, a, 0, false, of_columns, u, work);
-    OF(apply_reflections)(c, a, 1, true, of_rows, v, work);
+    memcpy(work, values, (size_t)n * sizeof(T));
+    for (int64_t i = 0; i < n; i++) {
+        int from = order[n - 1 - i];
+        values[i] = work[from];
+        memcpy(u_out + i * n, u + (int64_t)from * n, (size_t)n * sizeof(T));
+    }
+    for (int64_t i = 0; i < n; i++) memcpy(u + i * n, v + (int64_t)order[n - 1 - i] * n, (size_t)n * sizeof(T));
+    OF(to_rows)(u, n, n, n, v_out, n);
+    OF(apply_reflections)(c, a, 0, false, of_columns, u_out, work);
+    OF(apply_reflections)(c, a, 1, true, of_rows, v_out, work);
     return 0;
 }

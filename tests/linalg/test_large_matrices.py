@@ -80,6 +80,13 @@ def test_eigenvectors_of_every_spectrum(kind, n, dtype):
     assert_eigenvectors(a, values, vectors, bound)
 
 
+def assert_singular_vectors(a, u, s, v, bound):
+    assert (s[:-1] >= s[1:]).all() and s[-1] >= 0
+    assert np.abs(u * s @ v - a).max() <= bound * s.max()
+    assert max(np.abs(q.T @ q - np.eye(len(a))).max() for q in (u, v.T)) <= bound
+    np.testing.assert_allclose(s, np.linalg.svd(a.astype("float64"))[1], rtol=0, atol=bound * s.max())
+
+
 @each_dtype
 @pytest.mark.parametrize("n", [191, 192, 257, 320])
 @pytest.mark.parametrize("scale,corner", [(1.0, None), (1e-20, None), (1e18, None), (1.0, (0, -1)), (1.0, (-1, 0))])
@@ -90,9 +97,50 @@ def test_singular_vectors(n, dtype, scale, corner):
     if corner:
         a[corner] = np.finfo(dtype).max / 1000
     (u, s, v), bound = for_every_number_of_threads(tt.linalg.svd, a, dtype)
-    assert np.abs(u * s @ v - a).max() <= bound * s.max() and (s[:-1] >= s[1:]).all() and s[-1] <= bound * s.max()
-    assert max(np.abs(u.T @ u - np.eye(n)).max(), np.abs(v @ v.T - np.eye(n)).max()) <= bound
-    np.testing.assert_allclose(s, np.linalg.svd(a.astype("float64"))[1], rtol=0, atol=bound * s.max())
+    assert_singular_vectors(a, u, s, v, bound)
+    assert s[-1] <= bound * s.max()
+
+
+def singular_spectra(n):
+    """The same of matrices with singular values: Note [Divide and conquer]."""
+    rng = np.random.default_rng(n)
+    half, off = n // 2, np.ones(n - 1)
+    (q, p), one, d = np.linalg.qr(rng.standard_normal((2, n, n)))[0], 0 * off, np.ones(n)
+    one[half] = -2
+    d[half] = 0
+    rows = rng.standard_normal((n, n))
+    rows[:half] = 0
+
+    def bidiagonal(d, e):
+        return np.diag(d) + np.diag(e, 1)
+
+    return {
+        "diagonal": np.diag(np.arange(n) - half),
+        "all are equal": 2.5 * np.eye(n),
+        "rank one": np.ones((n, n)),
+        "two are coupled": bidiagonal(np.arange(n), one),
+        "orthogonal": q,
+        "three values": (q * np.arange(n).clip(1, 3)) @ p,
+        "near one another": (q * (1 + 1e-6 * rng.standard_normal(n))) @ p,
+        "of all sizes": (q * np.logspace(-12, 0, n)) @ p,
+        "Jordan's": bidiagonal(np.ones(n), off),
+        "nilpotent": bidiagonal(np.zeros(n), off),
+        "pairs": bidiagonal(np.abs(np.arange(n) - half), off),
+        "singular in the middle": bidiagonal(d, off / 2),
+        "rows of zeros": rows,
+        "columns of zeros": rows.T,
+        "zeros": np.zeros((n, n)),
+    }
+
+
+@each_dtype
+@pytest.mark.parametrize("kind", singular_spectra(4))
+@pytest.mark.parametrize("n", [260, 515])
+def test_singular_vectors_of_every_spectrum(kind, n, dtype):
+    """Two blocks, and four. Where most values are zero, LAPACK's errors are no smaller."""
+    a = singular_spectra(n)[kind].astype(dtype)
+    (u, s, v), bound = for_every_number_of_threads(tt.linalg.svd, a, dtype)
+    assert_singular_vectors(a, u, s, v, 6 * bound)
 
 
 @each_dtype
