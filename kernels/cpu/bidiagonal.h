@@ -3,7 +3,7 @@
  *
  * Less one row, the matrix is two blocks, the first one with a column more than rows: a vector of V without a value, as
  * every block but the last has. In the blocks' vectors the matrix is diagonal but for that row, which is z; its own
- * pole is 0, its column of U has a one in that row, and its column of V is a mix of the two without a value. The
+ * pole is 0, its column of U would have a one in that row, and its column of V is a mix of the two without a value. The
  * singular values are the roots of 1 + rho sum z_i^2 / (D_i^2 - x^2). */
 
 /* Roots, and in columns of U and V their distances from all poles, and sums with them. */
@@ -79,7 +79,6 @@ static int OF(merge_singular)(const tt_matrix *c, const OF(blocks) * b, int from
         m.kind[i] = second ? IN_SECOND : i < first ? IN_FIRST : IN_BOTH;
         order[i] += second ? first + 1 : 0;
     }
-    m.of[0].q[first + first * ld] = 1;
     m.column[0] = first;
     m.poles[0] = 0;
     m.z[0] = OF(mix_columns)(m.of + 1, ld, first, alpha, beta, to < b->n, least_size);

@@ -27,7 +27,7 @@ TT_ISA_TABLES(tt_triangle_table, tt_triangle_loops)
 #define PANEL 64    /* its columns, or reflections of them, that are applied at once; */
 #define COLUMNS 128 /* eigenvectors, or right-hand sides, that are one thread's, */
 #define MANY 12     /* so many of them that it pays to turn them into rows, */
-#define BLOCK 256   /* of a tridiagonal matrix, what is left to LAPACK, */
+#define BLOCK 128   /* of a tridiagonal matrix, what is left to LAPACK, */
 #define LEAST_BLOCK 25 /* and one that LAPACK does not divide, */
 #define SPAN 64     /* poles of a merge of two that are a thread's, */
 #define WHOLE 64    /* or, where they are rows, to solve by lines of the cache that they do not fill */

@@ -117,6 +117,8 @@ def singular_spectra(n):
     return {
         "diagonal": np.diag(np.arange(n) - half),
         "all are equal": 2.5 * np.eye(n),
+        "of both signs": np.diag((-1.0) ** np.arange(n)),
+        "one is negative": np.diag((-1.0) ** (np.arange(n) == half - 1)),
         "rank one": np.ones((n, n)),
         "two are coupled": bidiagonal(np.arange(n), one),
         "orthogonal": q,
