@@ -70,9 +70,10 @@ static int OF(merge_singular)(const tt_matrix *c, const OF(blocks) * b, int from
     m.of[1] = (OF(basis)){.q = b->of[1].q + from * (ld + 1), .first = first + 1, .second = first + 1};
     m.of[1].rows = to < b->n ? n + 1 : n;
     if (!OF(make_room)(&m)) return NO_MEMORY;
-    T *z = m.weights, alpha = m.d[first], beta = b->e[middle - 1];
+    T *z = m.weights, beta = b->e[middle - 1], bound = OF(largest)(m.d, n, OF(size)(beta));
+    T scale = OF(scale)(m.d, n, bound), alpha = m.d[first], least_size = OF(tolerance)(bound / scale);
     m.d[first] = 0;
-    T least_size = OF(tolerance)(OF(largest)(m.d, n, OF(largest)((T[]){alpha, beta}, 2, 0)));
+    beta /= scale;
     for (int i = 0; i < n; i++) {
         bool second = i > first;
         z[i] = second ? beta * m.of[1].q[first + 1 + i * ld] : alpha * m.of[1].q[first + i * ld];
@@ -91,6 +92,7 @@ static int OF(merge_singular)(const tt_matrix *c, const OF(blocks) * b, int from
     for (int i = 0; i < m.k; i++) m.z[i] = (T)(m.z[i] / sqrt(squares));
     m.rho = (T)squares;
     int info = OF(run_merge)(c, &m, OF(find_singular_values), OF(find_singular_weights), OF(find_singular_vectors));
+    OF(multiply_all)(m.d, n, scale);
     tt_scratch_free(m.room);
     return info;
 }
@@ -125,12 +127,10 @@ static void OF(solve_bidiagonal_blocks)(void *context, int64_t begin, int64_t en
 static int OF(bidiagonal)(const tt_matrix *c, int n, T *d, T *e, T *u, T *v, int *order) {
     OF(blocks) b = {.n = n + 1, .parts = 1, .d = d, .e = e, .of = {{.q = u}, {.q = v}}, .order = order};
     while (b.n / b.parts > BLOCK) b.parts *= 2;
-    T scale = OF(scale)(d, e, n), least_value = OF(tolerance)((T)0.125);
+    T least_value = OF(tolerance)(OF(largest)(e, n - 1, OF(largest)(d, n, 0)) / 8);
     for (int i = 0; i < n; i++) /* LAPACK divides by a block's largest number */
         if (OF(size)(d[i]) < least_value) d[i] = (T)copysign(least_value, d[i]);
     memset(u, 0, (size_t)n * (size_t)n * sizeof(T));
     memset(v, 0, (size_t)n * (size_t)n * sizeof(T));
-    int info = OF(conquer)(c, &b, OF(solve_bidiagonal_blocks), OF(merge_singular));
-    for (int i = 0; i < n; i++) d[i] *= scale;
-    return info;
+    return OF(conquer)(c, &b, OF(solve_bidiagonal_blocks), OF(merge_singular));
 }

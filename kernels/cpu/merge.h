@@ -218,14 +218,18 @@ typedef struct {
 
 static int OF(start)(const OF(blocks) * b, int part) { return (int)((int64_t)b->n * part / b->parts); }
 
-/* Divides by a power of two, so that no number is above 1: which. */
-static T OF(scale)(T *d, T *e, int n) {
+/* Divides numbers, none larger than `bound`, by a power of two, so that it is about 1: which. Squares of what is small
+ * or large might leave the range. */
+static T OF(scale)(T *d, int n, T bound) {
     int exponent;
-    frexp(OF(largest)(e, n - 1, OF(largest)(d, n, 0)), &exponent);
-    T scale = (T)ldexp(1, exponent);
+    frexp(bound, &exponent);
+    T scale = (T)ldexp(1, (int)most(exponent, sizeof(T) == 4 ? FLT_MIN_EXP : DBL_MIN_EXP)); /* no denormal number */
     for (int i = 0; i < n; i++) d[i] /= scale;
-    for (int i = 0; i < n - 1; i++) e[i] /= scale;
     return scale;
+}
+
+static void OF(multiply_all)(T *d, int n, T scale) {
+    for (int i = 0; i < n; i++) d[i] *= scale;
 }
 
 /* The blocks, then what `merge` makes of two neighbours. */

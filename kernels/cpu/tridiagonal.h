@@ -43,6 +43,7 @@ static int OF(merge_eigen)(const tt_matrix *c, const OF(blocks) * b, int from, i
     OF(merge) m = {.n = n, .d = b->d + from, .ld = b->n, .order = order, .rho = b->e[middle - 1], .bases = 1};
     m.of[0] = (OF(basis)){.q = b->of[0].q + from * (m.ld + 1), .first = first, .second = first, .rows = n};
     if (!OF(make_room)(&m)) return NO_MEMORY;
+    T scale = OF(scale)(m.d, n, OF(largest)(m.d, n, OF(size)(m.rho)));
     T *z = m.weights, sign = m.rho < 0 ? -1 : 1;
     for (int i = 0; i < n; i++) {
         bool second = i >= first;
@@ -50,10 +51,11 @@ static int OF(merge_eigen)(const tt_matrix *c, const OF(blocks) * b, int from, i
         m.kind[i] = second ? IN_SECOND : IN_FIRST;
         order[i] += second ? first : 0;
     }
-    m.rho *= 2 * sign;
+    m.rho *= 2 * sign / scale;
     OF(sort_both)(m.d, order, first, order + first, n - first, m.place);
     OF(deflate)(&m, m.place, n, OF(tolerance)(OF(largest)(m.d, n, OF(largest)(z, n, 0))));
     int info = OF(run_merge)(c, &m, OF(find_eigenvalues), OF(find_eigenweights), OF(find_eigenvectors));
+    OF(multiply_all)(m.d, n, scale);
     tt_scratch_free(m.room);
     return info;
 }
@@ -79,14 +81,11 @@ static void OF(solve_tridiagonal_blocks)(void *context, int64_t begin, int64_t e
 static int OF(tridiagonal)(const tt_matrix *c, int n, T *d, T *e, T *q, int *order) {
     OF(blocks) b = {.n = n, .parts = 1, .d = d, .e = e, .of = {{.q = q}}, .order = order};
     while (n / b.parts > BLOCK) b.parts *= 2;
-    T scale = OF(scale)(d, e, n);
     for (int part = 1; part < b.parts; part++) {
         int at = OF(start)(&b, part);
         d[at - 1] -= OF(size)(e[at - 1]);
         d[at] -= OF(size)(e[at - 1]);
     }
     memset(q, 0, (size_t)n * (size_t)n * sizeof(T));
-    int info = OF(conquer)(c, &b, OF(solve_tridiagonal_blocks), OF(merge_eigen));
-    for (int i = 0; i < n; i++) d[i] *= scale;
-    return info;
+    return OF(conquer)(c, &b, OF(solve_tridiagonal_blocks), OF(merge_eigen));
 }
