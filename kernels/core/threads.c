@@ -25,8 +25,8 @@ static struct {
     void *context;
     int64_t n, chunk, next;
     int64_t serial; /* counts jobs */
-    int wanted;     /* workers that may join */
-    int running;    /* workers inside */
+    int wanted; /* workers that may join */
+    int running; /* workers inside */
 } job;
 static __thread bool inside;
 static int awake; /* threads that are between tt_stay_awake's */

@@ -42,9 +42,10 @@ static inline void tt_multiply_floats(const tt_float_product *p, void *memory) {
     else tt_multiply_by_blas(p);
 }
 
-/* Rows times a matrix in strips of tile_columns columns, [strip][k][column]; so many columns has `out`. */
+/* Rows times a matrix in strips of tile_columns columns, [strip][k][column], of which the last one may have more than
+ * count; `out` has room for whole vectors. */
 typedef struct {
-    int64_t m, strips, k;
+    int64_t m, columns, k;
     const void *const *rows;
     const void *b;
     void *out;

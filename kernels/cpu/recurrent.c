@@ -100,8 +100,7 @@ static void multiply(const job *j, const room *r, int64_t m, const void **rows, 
         widen(j, rows[i], j->k, to);
         rows[i] = to;
     }
-    tt_rows_product p = {
-        m, j->wide / j->products->tile_columns, j->k, rows, j->weights + at * bytes_of_weights(j), r->product, j->wide};
+    tt_rows_product p = {m, j->gates * width, j->k, rows, j->weights + at * bytes_of_weights(j), r->product, j->wide};
     j->products->rows_product(&p);
 }
 

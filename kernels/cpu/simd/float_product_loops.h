@@ -1,7 +1,8 @@
 /* Products of matrices, for each type of elements T: Note [Products in strips] in cpu/float_product.h. */
 
 static void OF(rows_product)(const tt_rows_product *p) {
-    for (int64_t s = 0; s < p->strips; s++) {
+    int64_t vectors = pieces(p->columns, LANES);
+    for (int64_t s = 0; s * VECTORS < vectors; s++) {
         OF(operands)
         o = {.k = p->k,
              .rows = (const T *const *)p->rows,
@@ -11,7 +12,7 @@ static void OF(rows_product)(const tt_rows_product *p) {
              .kind = NOTHING,
              .out = (T *)p->out + s * COLUMNS,
              .out_step = p->out_step};
-        OF(product)(p->m, VECTORS, true, o);
+        OF(product)(p->m, (int)least(VECTORS, vectors - s * VECTORS), true, o);
     }
 }
 
