@@ -39,9 +39,13 @@ static void OF(reflect)(void *context, int64_t begin, int64_t end) {
  * apart, the next one's `next` further; each begins with a 1 one number later, which is not there. */
 static void OF(gather_reflections)(const OF(reflections) * r, T *v, const T *line, int64_t along, int64_t next,
                                    const T *tau) {
-    for (int64_t j = 0; j < r->width; j++, line += next)
-        for (int64_t i = 0; i < r->rows; i++)
-            v[i + j * r->rows] = tau[j] == 0 || i < j ? 0 : i == j ? 1 : line[i * along];
+    for (int64_t j = 0; j < r->width; j++, line += next) {
+        T *to = v + j * r->rows;
+        int64_t zeros = tau[j] == 0 ? r->rows : j;
+        memset(to, 0, (size_t)zeros * sizeof(T));
+        if (zeros < r->rows) to[zeros] = 1;
+        for (int64_t i = zeros + 1; i < r->rows; i++) to[i] = line[i * along];
+    }
     LAPACK(gemm)
     (COL_MAJOR, TRANS, NO_TRANS, r->width, r->width, r->rows, 1, v, r->rows, v, r->rows, 0, r->inverse, PANEL);
     for (int64_t j = 0; j < r->width; j++) r->inverse[j * (PANEL + 1)] = tau[j] == 0 ? 1 : 1 / tau[j];
