@@ -207,7 +207,7 @@ static int OF(run_merge)(const tt_matrix *c, OF(merge) * m, tt_range_fn find_roo
     return m->info;
 }
 
-/* A matrix in `parts` blocks: of how many numbers, and where each begins. */
+/* A matrix in `parts` blocks, which begin at equal shares of n. */
 typedef struct {
     int n, parts;
     T *d, *e;
@@ -218,8 +218,8 @@ typedef struct {
 
 static int OF(start)(const OF(blocks) * b, int part) { return (int)((int64_t)b->n * part / b->parts); }
 
-/* Divides numbers, none larger than `bound`, by a power of two, so that it is about 1: which. Squares of what is small
- * or large might leave the range. */
+/* Divides numbers, of which the largest is `bound`, by the power of two that makes it about 1, and gives that: squares
+ * of what is small or large might leave the range. */
 static T OF(scale)(T *d, int n, T bound) {
     int exponent;
     frexp(bound, &exponent);
