@@ -124,7 +124,8 @@ static void OF(solve_bidiagonal_blocks)(void *context, int64_t begin, int64_t en
 
 /* Of the n x n matrix with diagonal d and e above it, which is written over: d = singular values, their vectors in
  * columns of u and v, and the order in which d ascends. */
-static int OF(bidiagonal)(const tt_matrix *c, int n, T *d, T *e, T *u, T *v, int *order) {
+static int OF(bidiagonal)(const tt_matrix *c, T *d, T *e, T *u, T *v, int *order) {
+    int n = c->n;
     OF(blocks) b = {.n = n + 1, .parts = 1, .d = d, .e = e, .of = {{.q = u}, {.q = v}}, .order = order};
     while (b.n / b.parts > BLOCK) b.parts *= 2;
     T least_value = OF(tolerance)(OF(largest)(e, n - 1, OF(largest)(d, n, 0)) / 8);

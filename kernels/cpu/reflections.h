@@ -130,6 +130,12 @@ static void OF(mirror)(T *a, int64_t n) {
                     a[j + i * n] = a[i + j * n];
 }
 
+/* `to` = columns of `size` numbers in an order, or in the opposite one. */
+static void OF(put_in_order)(T *to, const T *from, int size, const int *order, int n, bool descending) {
+    for (int64_t i = 0; i < n; i++)
+        memcpy(to + i * size, from + (int64_t)order[descending ? n - 1 - i : i] * size, (size_t)size * sizeof(T));
+}
+
 /* The work memory that syevd asks for is as much: two squares and six columns. */
 static int OF(eigh_large)(const tt_matrix *c) {
     int n = c->n;
@@ -138,15 +144,12 @@ static int OF(eigh_large)(const tt_matrix *c) {
     int lwork = c->lwork - (int)square - 2 * n;
     if (c->option) OF(mirror)(a, n);
     int info = LAPACK(sytrd)(COL_MAJOR, 'L', n, a, n, c->out[0], e, tau, work, lwork);
-    if (!info) info = OF(tridiagonal)(c, n, c->out[0], e, z, c->iwork);
+    if (!info) info = OF(tridiagonal)(c, c->out[0], e, z, c->iwork);
     if (info) return info;
     OF(apply_reflections)(c, a, 1, false, tau, z, work);
-    T *values = c->out[0];
-    memcpy(work, values, (size_t)n * sizeof(T));
-    for (int64_t i = 0; i < n; i++) {
-        values[i] = work[c->iwork[i]];
-        memcpy(a + i * n, z + (int64_t)c->iwork[i] * n, (size_t)n * sizeof(T));
-    }
+    memcpy(work, c->out[0], (size_t)n * sizeof(T));
+    OF(put_in_order)(c->out[0], work, 1, c->iwork, n, false);
+    OF(put_in_order)(a, z, n, c->iwork, n, false);
     return 0;
 }
 
@@ -157,15 +160,12 @@ static int OF(svd_large)(const tt_matrix *c) {
     T *a = c->a, *values = c->out[1], *e = c->work, *of_columns = e + n, *of_rows = of_columns + n;
     T *u = of_rows + n, *v = u + square, *work = v + square, *u_out = c->out[0], *v_out = c->out[2];
     int info = LAPACK(gebrd)(COL_MAJOR, n, n, a, n, values, e, of_columns, of_rows, u, lwork);
-    if (!info) info = OF(bidiagonal)(c, n, values, e, u, v, order);
+    if (!info) info = OF(bidiagonal)(c, values, e, u, v, order);
     if (info) return info;
     memcpy(work, values, (size_t)n * sizeof(T));
-    for (int64_t i = 0; i < n; i++) {
-        int from = order[n - 1 - i];
-        values[i] = work[from];
-        memcpy(u_out + i * n, u + (int64_t)from * n, (size_t)n * sizeof(T));
-    }
-    for (int64_t i = 0; i < n; i++) memcpy(u + i * n, v + (int64_t)order[n - 1 - i] * n, (size_t)n * sizeof(T));
+    OF(put_in_order)(values, work, 1, order, n, true);
+    OF(put_in_order)(u_out, u, n, order, n, true);
+    OF(put_in_order)(u, v, n, order, n, true); /* V's columns, which become rows of V^T */
     OF(to_rows)(u, n, n, n, v_out, n);
     OF(apply_reflections)(c, a, 0, false, of_columns, u_out, work);
     OF(apply_reflections)(c, a, 1, true, of_rows, v_out, work);

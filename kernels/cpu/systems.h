@@ -34,7 +34,7 @@ static void OF(substitute)(tt_triangle t, const T *a, T *b) {
 /* `count` columns of n numbers, `ld` apart, to rows, whose rest becomes zeros; and back. */
 static void OF(to_rows)(const T *columns, int64_t ld, int n, int64_t count, T *rows, int64_t step) {
     tt_float_product_loops_of(DTYPE)->turn(columns, ld, count, n, rows, step);
-    for (int i = 0; i < n; i++) memset(rows + i * step + count, 0, (size_t)(step - count) * sizeof(T));
+    for (int i = 0; count < step && i < n; i++) memset(rows + i * step + count, 0, (size_t)(step - count) * sizeof(T));
 }
 
 static void OF(to_columns)(const T *rows, int64_t step, int n, int64_t count, T *columns, int64_t ld) {

@@ -78,7 +78,8 @@ static void OF(solve_tridiagonal_blocks)(void *context, int64_t begin, int64_t e
 
 /* Of the tridiagonal matrix with diagonal d and e beside it, which is written over: d = eigenvalues, q = eigenvectors
  * in n columns, and the order in which d ascends. */
-static int OF(tridiagonal)(const tt_matrix *c, int n, T *d, T *e, T *q, int *order) {
+static int OF(tridiagonal)(const tt_matrix *c, T *d, T *e, T *q, int *order) {
+    int n = c->n;
     OF(blocks) b = {.n = n, .parts = 1, .d = d, .e = e, .of = {{.q = q}}, .order = order};
     while (n / b.parts > BLOCK) b.parts *= 2;
     for (int part = 1; part < b.parts; part++) {

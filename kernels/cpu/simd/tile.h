@@ -135,10 +135,6 @@ static void OF(turn)(const T *from, int64_t ld, int64_t lines, int64_t depth, T 
             T *out = to + first * width + i;
             int64_t l = 0, end = least(STRETCH, depth - first);
             n = sizeof(T) == 4 && lines - i >= TURNED ? TURNED : least(4, lines - i);
-#ifdef TURNED_DEPTH
-            for (; n == TURNED && l + TURNED_DEPTH <= end; l += TURNED_DEPTH)
-                turn_square((const float *)in + l, ld, (float *)out + l * width, width);
-#endif
             for (; n >= 4 && l + 4 <= end; l += 4)
                 if (sizeof(T) == 8) turn_8(in + l, ld, out + l * width, width);
                 else if (n == 4) turn_4(in + l, ld, out + l * width, width);

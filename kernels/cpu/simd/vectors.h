@@ -115,32 +115,20 @@ INLINE void turn_4(const void *lines, int64_t ld, void *columns, int64_t width) 
 }
 #ifdef __AVX512F__
 #define TURNED 16
-INLINE __m512 lines_at(const float *from, int64_t ld) { /* four numbers of each of four lines */
-    __m512 r = _mm512_castps128_ps512(_mm_loadu_ps(from));
-    r = _mm512_insertf32x4(r, _mm_loadu_ps(from + 4 * ld), 1);
-    r = _mm512_insertf32x4(r, _mm_loadu_ps(from + 8 * ld), 2);
-    return _mm512_insertf32x4(r, _mm_loadu_ps(from + 12 * ld), 3);
-}
-INLINE void store_turned(const __m512 *r, float *to, int64_t width) {
+INLINE void turn_many(const float *from, int64_t ld, float *to, int64_t width) {
+    __m512 r[4];
+    for (int i = 0; i < 4; i++) {
+        r[i] = _mm512_castps128_ps512(_mm_loadu_ps(from + i * ld));
+        r[i] = _mm512_insertf32x4(r[i], _mm_loadu_ps(from + (i + 4) * ld), 1);
+        r[i] = _mm512_insertf32x4(r[i], _mm_loadu_ps(from + (i + 8) * ld), 2);
+        r[i] = _mm512_insertf32x4(r[i], _mm_loadu_ps(from + (i + 12) * ld), 3);
+    }
     __m512d low = (__m512d)_mm512_unpacklo_ps(r[0], r[1]), high = (__m512d)_mm512_unpackhi_ps(r[0], r[1]);
     __m512d low2 = (__m512d)_mm512_unpacklo_ps(r[2], r[3]), high2 = (__m512d)_mm512_unpackhi_ps(r[2], r[3]);
     _mm512_storeu_pd(to, _mm512_unpacklo_pd(low, low2));
     _mm512_storeu_pd(to + width, _mm512_unpackhi_pd(low, low2));
     _mm512_storeu_pd(to + 2 * width, _mm512_unpacklo_pd(high, high2));
     _mm512_storeu_pd(to + 3 * width, _mm512_unpackhi_pd(high, high2));
-}
-INLINE void turn_many(const float *from, int64_t ld, float *to, int64_t width) {
-    __m512 r[4];
-    for (int i = 0; i < 4; i++) r[i] = lines_at(from + i * ld, ld);
-    store_turned(r, to, width);
-}
-/* Sixteen numbers of each line, all of a line's together: lines 4 KiB apart push one another out of the first cache. */
-#define TURNED_DEPTH 16
-INLINE void turn_square(const float *from, int64_t ld, float *to, int64_t width) {
-    __m512 r[4][4];
-    for (int i = 0; i < 4; i++)
-        for (int l = 0; l < 4; l++) r[l][i] = lines_at(from + i * ld + 4 * l, ld);
-    for (int l = 0; l < 4; l++) store_turned(r[l], to + 4 * l * width, width);
 }
 #elif defined __AVX2__
 #define TURNED 8
