@@ -23,12 +23,6 @@ static int num_jobs;
 static bool begun, ended; /* the first job has; the process has */
 static int core_of_caller, core_of_worker; /* where a job was submitted last, and done */
 
-static void pause_a_little(void) {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
-}
-
 /* The next job; NULL: there is none, or one has begun. The lock is held. */
 static tt_job *begin(void) {
     if (!first || begun) return NULL;
@@ -78,7 +72,7 @@ void tt_wait_for_jobs(const tt_storage *s, bool write) {
         bool apart = sched_getcpu() != __atomic_load_n(&core_of_worker, __ATOMIC_RELAXED);
         for (int k = 0; apart && busy(s, write); k++) {
             if (k >= (__atomic_load_n(&begun, __ATOMIC_RELAXED) ? LONG_SPIN : SPIN)) break;
-            pause_a_little();
+            tt_pause();
         }
         pthread_mutex_lock(&lock);
         tt_job *job = busy(s, write) ? begin() : NULL;

@@ -1,118 +1,160 @@
 /* One pool of worker threads for kernels and BLAS. Small work stays on the calling thread.
  *
- * Work is handed out in chunks by an atomic counter, so that a slow core does not hold up the others; results never
- * depend on who did what. A second thread that wants the pool while it is busy works alone. The first worker, when
- * it has nothing else to do, does the jobs of Note [Asynchronous jobs] in jobs.h. */
+ * A region is cut into pieces, and these are dealt out to the caller and the workers, to each a share that lies together:
+ * so a thread finds in its caches what it wrote one operator ago. Who is through with its own share takes pieces of the
+ * others', so that a slow core does not hold up the rest; results never depend on who did what. A piece is claimed by an
+ * atomic counter, each share's own, and nobody takes a lock. On 16 cores of a Xeon the sum of two arrays of 256K floats
+ * takes 8 us; 36 where all claim by one counter and join under a lock. A second thread that wants the pool while it is
+ * busy works alone. The first worker, when it has nothing else to do, does the jobs of Note [Asynchronous jobs] in
+ * jobs.h. */
 #define _GNU_SOURCE
 #include "core/jobs.h"
 #include "core/fork.h"
 #include "core/records.h"
+#include <linux/futex.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define MAX_THREADS 256
-#define SPIN 2000 /* looks at the job counter before a worker sleeps: a few microseconds */
-#define LONG_SPIN 20000 /* the same after a job of Note [Asynchronous jobs], until the next training step's; or awake */
+/* How long a worker looks for work before it sleeps, ns: long where it did not have to wait longer last time. */
+#define PATIENCE 500000
+#define HASTE 20000
+#define ON_ITS_LINE __attribute__((aligned(64)))
 
 static pthread_mutex_t owner = PTHREAD_MUTEX_INITIALIZER; /* held by the thread that uses the pool */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t wake = PTHREAD_COND_INITIALIZER, wake_first = PTHREAD_COND_INITIALIZER;
+static pthread_mutex_t hiring = PTHREAD_MUTEX_INITIALIZER;
 static int num_threads, num_workers;
 
+/* The owner writes it while no piece is left and all are done; who has claimed a piece reads it. */
 static struct {
     tt_range_fn fn;
     void *context;
-    int64_t n, chunk, next;
-    int64_t serial; /* counts jobs */
-    int wanted; /* workers that may join */
-    int running; /* workers inside */
-} job;
+    int64_t n, chunk, pieces;
+    int64_t serial; /* counts regions; atomic, as `shares` is */
+    int shares;     /* the caller's, and those of the first workers */
+} region ON_ITS_LINE;
+static struct {
+    int64_t left ON_ITS_LINE; /* pieces that nobody has claimed; none where it is not positive */
+} shares[MAX_THREADS];
+static int64_t done ON_ITS_LINE;                 /* pieces, by workers */
+static uint32_t asleep[MAX_THREADS] ON_ITS_LINE; /* a worker each: 1, on which it waits, or 0 */
 static __thread bool inside;
-static int awake; /* threads that are between tt_stay_awake's */
 
-static void drain(void) {
-    inside = true;
-    for (;;) {
-        int64_t begin = __atomic_fetch_add(&job.next, job.chunk, __ATOMIC_RELAXED);
-        if (begin >= job.n) break;
-        int64_t end = begin + job.chunk;
-        job.fn(job.context, begin, end < job.n ? end : job.n);
-    }
-    inside = false;
+static void wake(int worker) {
+    if (__atomic_exchange_n(&asleep[worker], 0, __ATOMIC_ACQ_REL))
+        syscall(SYS_futex, &asleep[worker], FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-static bool job_waits(bool is_first) { return is_first && __atomic_load_n(&tt_job_waits, __ATOMIC_ACQUIRE); }
+static void wake_workers(int num) {
+    for (int worker = 0; worker < num; worker++)
+        if (__atomic_load_n(&asleep[worker], __ATOMIC_SEQ_CST)) wake(worker);
+}
 
-/* The argument: the jobs so far, and whether it is the first worker. */
+/* Claims pieces and does them, until none is left: of this share, then of the next ones. How many. */
+static int64_t drain(int own) {
+    int64_t count = 0;
+    int num = __atomic_load_n(&region.shares, __ATOMIC_RELAXED);
+    inside = true;
+    for (int i = 0; i < num; i++) {
+        int share = own + i < num ? own + i : own + i - num;
+        int64_t *left = &shares[share].left, claimed;
+        while (__atomic_load_n(left, __ATOMIC_RELAXED) > 0 &&
+               (claimed = __atomic_fetch_sub(left, 1, __ATOMIC_ACQUIRE)) > 0) {
+            int64_t piece = (share + 1) * region.pieces / region.shares - claimed;
+            int64_t begin = piece * region.chunk, end = begin + region.chunk;
+            count++;
+            region.fn(region.context, begin, end < region.n ? end : region.n);
+        }
+    }
+    inside = false;
+    return count;
+}
+
+/* A region that this worker has not seen, or a job. */
+static bool has_work(int worker, int64_t seen) {
+    return __atomic_load_n(&region.serial, __ATOMIC_SEQ_CST) != seen ||
+           (worker == 0 && __atomic_load_n(&tt_job_waits, __ATOMIC_SEQ_CST));
+}
+
+/* Until there is some, and perhaps a little longer. */
+static void look_for_work(int worker, int64_t seen, int64_t patience, bool job_done) {
+    int64_t began = tt_now();
+    do {
+        for (int i = 0; i < 32; i++) {
+            if (has_work(worker, seen)) return;
+            tt_pause();
+        }
+    } while (tt_now() - began < patience && !(job_done && tt_on_callers_core()));
+    __atomic_exchange_n(&asleep[worker], 1, __ATOMIC_SEQ_CST);
+    if (!has_work(worker, seen)) /* who brings some from now on sees it asleep */
+        while (__atomic_load_n(&asleep[worker], __ATOMIC_ACQUIRE))
+            syscall(SYS_futex, &asleep[worker], FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
+    __atomic_store_n(&asleep[worker], 0, __ATOMIC_RELEASE);
+}
+
 static void *work(void *argument) {
-    bool is_first = (intptr_t)argument & 1;
-    int64_t seen = (int64_t)((intptr_t)argument >> 1);
-    for (int spin = SPIN;;) {
-        for (int i = 0; i < (__atomic_load_n(&awake, __ATOMIC_RELAXED) ? LONG_SPIN : spin); i++) {
-            if (__atomic_load_n(&job.serial, __ATOMIC_ACQUIRE) != seen || job_waits(is_first)) break;
-#if defined(__x86_64__)
-            __builtin_ia32_pause();
-#endif
-            if (spin > SPIN && tt_on_callers_core()) break;
-        }
-        spin = SPIN;
-        pthread_mutex_lock(&lock);
-        while (job.serial == seen && !job_waits(is_first)) pthread_cond_wait(is_first ? &wake_first : &wake, &lock);
-        bool join = job.serial != seen && job.wanted > 0;
-        seen = job.serial;
-        if (join) {
-            job.wanted--;
-            __atomic_add_fetch(&job.running, 1, __ATOMIC_RELAXED); /* others leave meanwhile, without the lock */
-        }
-        pthread_mutex_unlock(&lock);
-        if (join) {
-            int64_t start = __atomic_load_n(&tt_profiling, __ATOMIC_RELAXED) ? tt_now() : 0;
-            drain();
+    int worker = (int)(intptr_t)argument;
+    int64_t seen = 0, patience = 0;
+    for (bool job_done = false;;) {
+        int64_t began = tt_now();
+        look_for_work(worker, seen, patience, job_done);
+        patience = tt_now() - began < PATIENCE ? PATIENCE : HASTE;
+        seen = __atomic_load_n(&region.serial, __ATOMIC_ACQUIRE);
+        job_done = false;
+        int64_t start = __atomic_load_n(&tt_profiling, __ATOMIC_RELAXED) ? tt_now() : 0, count = 0;
+        if (worker + 1 < __atomic_load_n(&region.shares, __ATOMIC_RELAXED)) count = drain(worker + 1);
+        if (count) {
             if (start) tt_profile_job(TT_PROFILE_SHARE, start, seen, 0);
-            __atomic_sub_fetch(&job.running, 1, __ATOMIC_RELEASE);
-        } else if (job_waits(is_first)) {
+            __atomic_add_fetch(&done, count, __ATOMIC_RELEASE);
+        } else if (worker == 0 && __atomic_load_n(&tt_job_waits, __ATOMIC_ACQUIRE)) {
             inside = true;
             tt_do_job();
             inside = false;
-            spin = LONG_SPIN;
+            job_done = true;
         }
     }
     return NULL;
 }
 
-/* The lock is held. */
 static void hire(void) {
+    if (__atomic_load_n(&num_workers, __ATOMIC_ACQUIRE) >= tt_get_num_threads() - 1) return;
+    pthread_mutex_lock(&hiring);
     while (num_workers < tt_get_num_threads() - 1) {
         pthread_t thread;
-        if (pthread_create(&thread, NULL, work, (void *)(intptr_t)(2 * job.serial + !num_workers)) != 0) break;
+        if (pthread_create(&thread, NULL, work, (void *)(intptr_t)num_workers) != 0) break;
         pthread_detach(thread);
-        num_workers++;
+        __atomic_store_n(&num_workers, num_workers + 1, __ATOMIC_RELEASE);
     }
+    pthread_mutex_unlock(&hiring);
 }
 
 void tt_wake_worker(void) {
-    pthread_mutex_lock(&lock);
     hire();
-    pthread_cond_signal(&wake_first);
-    pthread_mutex_unlock(&lock);
+    wake(0);
 }
 
 static void at_fork(int phase) {
     if (phase != TT_FORK_CHILD) return;
-    /* In the child there are no workers, nor the thread that used the pool: the job is dropped. */
+    /* In the child there are no workers, nor the thread that used the pool: its region is dropped. */
     pthread_mutex_init(&owner, NULL);
-    pthread_mutex_init(&lock, NULL);
-    pthread_cond_init(&wake, NULL);
-    pthread_cond_init(&wake_first, NULL);
+    pthread_mutex_init(&hiring, NULL);
+    for (int i = 0; i < num_workers; i++) asleep[i] = 0;
     num_workers = 0;
-    job.wanted = job.running = 0;
+    for (int i = 0; i < MAX_THREADS; i++) shares[i].left = 0;
 }
 TT_AT_FORK(TT_FORK_THREADS, at_fork)
 
+/* As many as OMP_NUM_THREADS says, at its outermost level, or as there are cores that this process may use. */
 __attribute__((constructor)) static void start(void) {
     cpu_set_t set;
-    num_threads = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
+    const char *wish = getenv("OMP_NUM_THREADS");
+    long wanted = wish ? strtol(wish, NULL, 10) : 0;
+    if (wanted > 0) num_threads = wanted < MAX_THREADS ? (int)wanted : MAX_THREADS;
+    else
+        num_threads =
+            sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
     if (num_threads < 1) num_threads = 1;
     if (num_threads > MAX_THREADS) num_threads = MAX_THREADS;
 }
@@ -128,8 +170,6 @@ int tt_set_num_threads(int n) {
     return 0;
 }
 
-void tt_stay_awake(bool yes) { __atomic_add_fetch(&awake, yes ? 1 : -1, __ATOMIC_RELAXED); }
-
 void tt_parallel(int64_t n, int64_t grain, tt_range_fn fn, void *context) {
     if (n <= 0) return;
     int threads = tt_get_num_threads();
@@ -138,29 +178,25 @@ void tt_parallel(int64_t n, int64_t grain, tt_range_fn fn, void *context) {
         return;
     }
     int64_t start = __atomic_load_n(&tt_profiling, __ATOMIC_RELAXED) ? tt_now() : 0;
-    int64_t pieces = (n + grain - 1) / grain;
-    int64_t per_chunk = pieces / (4 * (int64_t)threads); /* about four chunks a thread */
-    pthread_mutex_lock(&lock);
+    int64_t grains = (n + grain - 1) / grain;
+    int64_t per_chunk = grains / (4 * (int64_t)threads); /* about four pieces a thread */
     hire();
-    job.fn = fn;
-    job.context = context;
-    job.n = n;
-    job.chunk = grain * (per_chunk > 0 ? per_chunk : 1);
-    __atomic_store_n(&job.next, 0, __ATOMIC_RELAXED);
-    job.wanted = (int)(pieces - 1 < threads - 1 ? pieces - 1 : threads - 1);
-    __atomic_store_n(&job.serial, job.serial + 1, __ATOMIC_RELEASE);
-    pthread_cond_signal(&wake_first);
-    pthread_cond_broadcast(&wake);
-    pthread_mutex_unlock(&lock);
-    drain();
-    pthread_mutex_lock(&lock);
-    job.wanted = 0; /* no worker joins late */
-    pthread_mutex_unlock(&lock);
-    while (__atomic_load_n(&job.running, __ATOMIC_ACQUIRE) != 0) {
-#if defined(__x86_64__)
-        __builtin_ia32_pause();
-#endif
-    }
-    if (start) tt_profile_job(TT_PROFILE_JOB, start, job.serial, threads);
+    int most = __atomic_load_n(&num_workers, __ATOMIC_RELAXED) + 1;
+    if (most > threads) most = threads;
+    region.fn = fn;
+    region.context = context;
+    region.n = n;
+    region.chunk = grain * (per_chunk > 0 ? per_chunk : 1);
+    region.pieces = (n + region.chunk - 1) / region.chunk;
+    if (most > region.pieces) most = (int)region.pieces;
+    __atomic_store_n(&region.shares, most, __ATOMIC_RELAXED);
+    __atomic_store_n(&done, 0, __ATOMIC_RELAXED);
+    for (int i = 0; i < most; i++)
+        __atomic_store_n(&shares[i].left, (i + 1) * region.pieces / most - i * region.pieces / most, __ATOMIC_RELEASE);
+    __atomic_store_n(&region.serial, region.serial + 1, __ATOMIC_SEQ_CST);
+    wake_workers(most - 1);
+    int64_t by_others = region.pieces - drain(0);
+    while (__atomic_load_n(&done, __ATOMIC_ACQUIRE) != by_others) tt_pause();
+    if (start) tt_profile_job(TT_PROFILE_JOB, start, region.serial, threads);
     pthread_mutex_unlock(&owner);
 }

@@ -206,15 +206,13 @@ bool tt_cpu_decompose(int decomposition, tt_stack *s) {
     int claimed, threads = tt_blas_enter(several ? tt_get_num_threads() : 1, &claimed);
     if (!threads) return false;
     s->first.shared = threads > 1;
-    bool alone = threads > 1 && s->count == 1, ok = ask_for_work(&j);
-    if (alone) tt_stay_awake(true);
+    bool ok = ask_for_work(&j);
     if (ok && goes_together(&j)) {
         int lanes = table_for(s)->types[s->dtype == TT_F64].lanes;
         tt_parallel((s->count + lanes - 1) / lanes, threads > 1 ? (grain + lanes - 1) / lanes : s->count, run_together,
                     &j);
     } else if (ok && threads > 1) tt_parallel(s->count, grain, run_matrices, &j);
     else if (ok) run_matrices(&j, 0, s->count);
-    if (alone) tt_stay_awake(false);
     tt_blas_leave(claimed);
     if (ok && j.failed)
         tt_fail(TT_OUT_OF_MEMORY, "out of memory for the work on matrices of %d x %d", s->first.m, s->first.n);

@@ -15,7 +15,7 @@
 
 #define TILE 512 /* the most rows and columns of one call of the library's */
 #define TILE_MIN 64 /* and the fewest that a tile is cut down to */
-#define PARALLEL_WORK ((int64_t)1 << 21) /* multiplications that are worth a second thread */
+#define PARALLEL_WORK ((int64_t)1 << 20) /* multiplications that are worth a second thread */
 #define JOB_LEAST ((int64_t)1 << 18) /* a product that is worth a job */
 #define JOB_MOST ((int64_t)1 << 26) /* and, times threads, few enough to be left to one */
 #define PACKING 6 /* multiplications that take as long as packing an element of a strip */

@@ -77,7 +77,8 @@ def check(status: int, op: str | None = None) -> int:
 
 
 def get_num_threads() -> int:
-    """Threads that kernels and BLAS may use."""
+    """Threads that kernels and BLAS may use: at first as many as the environment variable OMP_NUM_THREADS says, or as
+    there are cores that the process may run on."""
     return lib.tt_get_num_threads()
 
 
