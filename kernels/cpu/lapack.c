@@ -25,7 +25,8 @@ TT_ISA_TABLES(tt_triangle_table, tt_triangle_loops)
 
 #define LARGE 192   /* rows of a matrix on which several threads may work, */
 #define PANEL 64    /* its columns, or reflections of them, that are applied at once; */
-#define COLUMNS 128 /* eigenvectors, or right-hand sides, that are one thread's, */
+#define COLUMNS 128 /* eigenvectors, or rows below a corner, that are one thread's, */
+#define SIDES 64    /* right-hand sides that are, */
 #define MANY 12     /* so many of them that it pays to turn them into rows, */
 #define BLOCK 128   /* of a tridiagonal matrix, what is left to LAPACK, */
 #define LEAST_BLOCK 25 /* and one that LAPACK does not divide, */
@@ -202,7 +203,7 @@ bool tt_cpu_decompose(int decomposition, tt_stack *s) {
     job j = {s, routine_of(decomposition, s->dtype), false};
     int64_t work = (int64_t)s->first.m * s->first.n * at_least_1(s->first.k) + 512;
     int64_t grain = work >= PARALLEL_WORK ? 1 : PARALLEL_WORK / work;
-    bool several = s->count > grain || s->first.n >= LARGE || (s->first.b && s->first.b_cols > COLUMNS);
+    bool several = s->count > grain || s->first.n >= LARGE || (s->first.b && s->first.b_cols > SIDES);
     int claimed, threads = tt_blas_enter(several ? tt_get_num_threads() : 1, &claimed);
     if (!threads) return false;
     s->first.shared = threads > 1;

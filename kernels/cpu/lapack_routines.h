@@ -49,17 +49,6 @@ static bool OF(is_finite)(const T *a, int rows, int cols, char part) {
     return true;
 }
 
-/* OpenBLAS takes a pivot that is NaN for a positive one. */
-static int OF(cholesky)(const tt_matrix *c) {
-    if (asks(c)) return 0;
-    const T *a = c->a;
-    int n = c->n, info = LAPACK(potrf)(COL_MAJOR, c->option ? 'U' : 'L', n, c->a, at_least_1(n));
-    for (int64_t i = 0; !info && i < n; i++)
-        if (a[i * (n + 1)] != a[i * (n + 1)]) info = (int)i + 1;
-    OF(clear_triangle)(c->a, n, c->option);
-    return info;
-}
-
 /* The inverse of A from its triangular factor: LAPACK gives one triangle. */
 static int OF(cholesky_inverse)(const tt_matrix *c) {
     if (asks(c)) return 0;
@@ -82,9 +71,24 @@ static int OF(solve_factored)(const tt_matrix *c, int option, const T *lu, const
     int ld = at_least_1(c->n);
     return LAPACK(getrs)(COL_MAJOR, "NTC"[option], c -> n, cols, lu, ld, pivots, b, ld);
 }
+
+static int OF(factor_cholesky)(const tt_matrix *c) {
+    return LAPACK(potrf)(COL_MAJOR, c->option ? 'U' : 'L', c->n, c->a, at_least_1(c->n));
+}
 #else
 #include "cpu/systems.h"
 #endif
+
+/* OpenBLAS takes a pivot that is NaN for a positive one. */
+static int OF(cholesky)(const tt_matrix *c) {
+    if (asks(c)) return 0;
+    const T *a = c->a;
+    int n = c->n, info = OF(factor_cholesky)(c);
+    for (int64_t i = 0; !info && i < n; i++)
+        if (a[i * (n + 1)] != a[i * (n + 1)]) info = (int)i + 1;
+    OF(clear_triangle)(c->a, n, c->option);
+    return info;
+}
 
 static int OF(lu_factor)(const tt_matrix *c) { return asks(c) ? 0 : OF(factor_lu)(c, c->out[1]); }
 

@@ -1,7 +1,7 @@
 /* Recurrent layers: a step is one call for all threads. Each task takes some rows and some of the hidden numbers, makes
  * their product with the weights, and their gates from it while it is in the cache. The weights are packed once for all
  * steps, and multiplied by the tiles of convolutions: of the few rows of a batch, OpenBLAS would pack them at each
- * step. Tasks follow from the shapes alone, so that the bits do not depend on the number of threads.
+ * step. There are as many tasks as threads where the layer is wide enough; no bit depends on how it is cut.
  *
  * Rows of half types are converted as they are read and written. Where the CPU has tiles for bfloat16 (bf16_tiles.h),
  * they multiply the rows as they lie. */
@@ -18,8 +18,11 @@
 TT_ISA_TABLES(tt_recurrent_table, tt_recurrent_rows)
 
 #define ROWS 128 /* of a task */
-#define WIDTH 128 /* hidden numbers of a task */
+#define WIDTH 128 /* hidden numbers of a task, at most, */
+#define NARROW 16 /* and whose multiple they are */
 #define PARALLEL_WORK ((int64_t)1 << 18) /* multiplications that are worth a second thread */
+#define STEP_WORK ((int64_t)1 << 20) /* the same, of a step whose tasks are narrower for it */
+#define PACKED 65536 /* bytes of packed weights that are */
 
 static const double zeros[WIDTH]; /* of float32, too */
 
@@ -33,7 +36,7 @@ typedef struct {
     const tt_recurrent_loops *loops;
     const tt_float_product_loops *products;
     bool half, tiled; /* rows are of a half type; and are multiplied in tiles */
-    int64_t size, across; /* of an element; tasks to a row */
+    int64_t size, width, across; /* of an element; hidden numbers of a task; tasks to a row */
     int64_t k, gates, wide; /* a task's weights: rows, columns for a hidden number, and columns as they are packed */
     char *weights; /* packed, for each task */
     int64_t row, rows; /* of this step: the first one, and how many there are */
@@ -123,8 +126,8 @@ static int64_t shared(const neighbour *other, int64_t row, int64_t rows) {
 static void cut(const job *j, int64_t task, int64_t *row, int64_t *rows, int64_t *col, int64_t *width) {
     *row = task / j->across * ROWS;
     *rows = least(ROWS, j->rows - *row);
-    *col = task % j->across * WIDTH;
-    *width = least(WIDTH, j->w->hidden - *col);
+    *col = task % j->across * j->width;
+    *width = least(j->width, j->w->hidden - *col);
 }
 
 /* Numbers of a row, in float32 if they are of a half type; and where they are to be put. */
@@ -232,7 +235,7 @@ static neighbour look_at(const tt_recurrent_work *w, const int64_t *offsets, int
 static bool run(job *j, tt_range_fn fn, bool back) {
     const tt_recurrent_work *w = j->w;
     int64_t *offsets = tt_scratch((w->steps + 1) * (int64_t)sizeof *offsets), total = 0;
-    int64_t work = least(ROWS, w->batch) * w->gates * WIDTH * w->hidden;
+    int64_t work = least(ROWS, w->batch) * w->gates * j->width * w->hidden;
     int64_t grain = work >= PARALLEL_WORK ? 1 : PARALLEL_WORK / (work + 1) + 1;
     bool several = (w->batch + ROWS - 1) / ROWS * j->across > grain;
     for (int64_t t = 0; offsets && t < w->steps; t++) {
@@ -255,18 +258,27 @@ static bool run(job *j, tt_range_fn fn, bool back) {
     return ok;
 }
 
-/* Packs the weights of each task: forward a column is a row of `from`, back it is a column. Columns beyond the last are
+/* Packs the weights of some tasks: forward a column is a row of `from`, back it is a column. Columns beyond the last are
  * 0. */
+typedef struct {
+    job *j;
+    const void *from;
+    bool back;
+} packing;
+
 #define PACK(name, T)                                                                                                  \
-    static void pack_##name(const job *j, bool back, const T *from) {                                                  \
-        int64_t by = j->products->tile_columns, hidden = j->w->hidden, step = back ? hidden : 1;                       \
-        T *to = (T *)j->weights;                                                                                       \
-        for (int64_t task = 0; task < j->across; task++) {                                                             \
-            int64_t width = least(WIDTH, hidden - task * WIDTH), all = j->gates * width;                               \
+    static void pack_##name(void *context, int64_t begin, int64_t end) {                                               \
+        const packing *p = context;                                                                                    \
+        const job *j = p->j;                                                                                           \
+        const T *from = p->from;                                                                                       \
+        int64_t by = j->products->tile_columns, hidden = j->w->hidden, step = p->back ? hidden : 1;                    \
+        T *to = (T *)j->weights + begin * j->wide * j->k;                                                              \
+        for (int64_t task = begin; task < end; task++) {                                                               \
+            int64_t col = task * j->width, width = least(j->width, hidden - col), all = j->gates * width;              \
             for (int64_t s = 0; s < j->wide; s += by, to += j->k * by)                                                 \
                 for (int64_t i = 0; i < by; i++) {                                                                     \
-                    int64_t q = s + i, at = q < all ? q % width + task * WIDTH : 0;                                    \
-                    const T *column = from + (back || q >= all ? at : (q / width * hidden + at) * hidden);             \
+                    int64_t q = s + i, at = q < all ? q % width + col : 0;                                             \
+                    const T *column = from + (p->back || q >= all ? at : (q / width * hidden + at) * hidden);          \
                     for (int64_t k = 0; k < j->k; k++) to[k * by + i] = q < all ? column[k * step] : 0;                \
                 }                                                                                                      \
         }                                                                                                              \
@@ -274,31 +286,36 @@ static bool run(job *j, tt_range_fn fn, bool back) {
 PACK(f32, float)
 PACK(f64, double)
 
-static bool pack_tiles(const job *j, bool back) {
-    const uint16_t *from = (const uint16_t *)j->w->w->data;
+static void pack_tiles(void *context, int64_t begin, int64_t end) {
+    const packing *p = context;
+    job *j = p->j;
+    const uint16_t *from = p->from;
     int64_t hidden = j->w->hidden, step = pieces(j->k, 32) * TT_TILES_SIZE;
-    const uint16_t **lines = tt_scratch(most(j->k, j->gates * WIDTH) * (int64_t)sizeof *lines);
-    for (int64_t task = 0; lines && task < j->across; task++) {
-        int64_t col = task * WIDTH, width = least(WIDTH, hidden - col), count = j->gates * width;
+    const uint16_t **lines = tt_scratch(most(j->k, j->gates * j->width) * (int64_t)sizeof *lines);
+    if (!lines) __atomic_store_n(&j->failed, true, __ATOMIC_RELAXED);
+    for (int64_t task = begin; lines && task < end; task++) {
+        int64_t col = task * j->width, width = least(j->width, hidden - col), count = j->gates * width;
         uint16_t *to = (uint16_t *)(j->weights + task * bytes_of_weights(j));
-        for (int64_t q = 0; !back && q < count; q++) lines[q] = from + (q / width * hidden + col + q % width) * hidden;
-        for (int64_t k = 0; back && k < j->k; k++) lines[k] = from + k * hidden;
-        tt_tiles_pack_right(lines, back ? col : 0, !back, count, j->k, to, step);
+        for (int64_t q = 0; !p->back && q < count; q++)
+            lines[q] = from + (q / width * hidden + col + q % width) * hidden;
+        for (int64_t k = 0; p->back && k < j->k; k++) lines[k] = from + k * hidden;
+        tt_tiles_pack_right(lines, p->back ? col : 0, !p->back, count, j->k, to, step);
     }
     tt_scratch_free(lines);
-    return lines;
 }
 
-static bool pack(const job *j, bool back) {
+static bool pack(job *j, bool back) {
     const tt_array *w = j->w->w;
     float *wide = NULL;
-    if (j->tiled) return pack_tiles(j, back);
-    if (j->half && !(wide = tt_scratch(w->numel * j->size + 1))) return false;
-    if (wide) widen(j, w->data, w->numel, wide);
-    if (j->w->dtype == TT_F64) pack_f64(j, back, (const double *)w->data);
-    else pack_f32(j, back, wide ? wide : (const float *)w->data);
+    if (j->half && !j->tiled) {
+        if (!(wide = tt_scratch(w->numel * j->size + 1))) return false;
+        widen(j, w->data, w->numel, wide);
+    }
+    packing p = {j, wide ? (void *)wide : w->data, back};
+    int64_t grain = PACKED / (bytes_of_weights(j) + 1) + 1;
+    tt_parallel(j->across, grain, j->tiled ? pack_tiles : j->w->dtype == TT_F64 ? pack_f64 : pack_f32, &p);
     tt_scratch_free(wide);
-    return true;
+    return !j->failed;
 }
 
 static bool work(const tt_recurrent_work *w, bool back) {
@@ -309,11 +326,13 @@ static bool work(const tt_recurrent_work *w, bool back) {
              .half = w->stored != w->dtype,
              .tiled = w->stored == TT_BF16 && tt_tiles() != TT_NO_TILES,
              .size = tt_itemsizes[w->dtype],
-             .across = pieces(w->hidden, WIDTH),
              .k = back ? w->gates * w->hidden : w->hidden,
              .gates = back ? 1 : w->gates};
-    int64_t by = j.tiled ? 32 : j.products->tile_columns;
-    j.wide = pieces(j.gates * least(WIDTH, w->hidden), by) * by;
+    int64_t by = j.tiled ? 32 : j.products->tile_columns, blocks = pieces(w->batch, ROWS);
+    int64_t threads = least(tt_get_num_threads(), 1 + w->batch * w->gates * w->hidden * w->hidden / STEP_WORK);
+    j.width = least(WIDTH, pieces(pieces(w->hidden * blocks, threads), NARROW) * NARROW);
+    j.across = pieces(w->hidden, j.width);
+    j.wide = pieces(j.gates * least(j.width, w->hidden), by) * by;
     j.weights = tt_scratch(j.across * bytes_of_weights(&j) + 1);
     bool ok = j.weights && pack(&j, back);
     if (back && w->of_first) memset(w->of_first->data, 0, (size_t)(w->of_first->numel * j.size));

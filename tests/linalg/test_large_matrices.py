@@ -1,4 +1,4 @@
-"""Eigenvectors, singular vectors and QR of matrices that several threads work on: with the same bits for any number."""
+"""Eigenvectors, singular vectors, QR and Cholesky of matrices that several threads work on: with the same bits for any number."""
 
 import numpy as np
 import pytest
@@ -161,3 +161,27 @@ def test_qr(m, n, dtype, scale):
         assert np.abs(q @ r - a).max() <= bound * np.abs(a).max() and np.array_equal(r, np.triu(r))
         assert np.abs(q.T @ q - np.eye(q.shape[1])).max() <= bound
     np.testing.assert_array_equal(results[5], results[3])
+
+
+@each_dtype
+@pytest.mark.parametrize("n", [191, 192, 257, 450])
+@pytest.mark.parametrize("upper", [False, True], ids=["lower", "upper"])
+def test_cholesky(n, dtype, upper):
+    """Of one triangle: what the other one has does not count."""
+    x = np.random.default_rng(n).standard_normal((n, n))
+    a = (x @ x.T + n * np.eye(n)).astype(dtype)
+    given = np.triu(a) if upper else np.tril(a)
+    (factor,), bound = for_every_number_of_threads(lambda t: [tt.linalg.cholesky(t, upper=upper)], given, dtype)
+    expected = np.linalg.cholesky(a.astype("float64"))
+    np.testing.assert_allclose(factor, expected.T if upper else expected, rtol=0, atol=bound * np.abs(expected).max())
+
+
+@each_dtype
+@pytest.mark.parametrize("at", [0, 63, 64, 200, 299])
+@pytest.mark.parametrize("pivot", [-1.0, np.nan])
+def test_a_large_matrix_that_is_not_positive(at, pivot, dtype):
+    a = np.eye(300, dtype=dtype)
+    a[at, at] = pivot
+    assert tt.linalg.cholesky_ex(tt.from_numpy(a)).info.item() == at + 1
+    with pytest.raises(tt.linalg.LinAlgError, match=f"leading minor of order {at + 1}"):
+        tt.linalg.cholesky(tt.from_numpy(a))
