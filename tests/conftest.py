@@ -12,7 +12,7 @@ import tempfile
 import pytest
 from hypothesis import settings
 
-# NumPy's threads wait for one another by spinning: the tests of linalg, by two processes on two cores, 22 to 120 s -> 15.
+# NumPy's threads wait for one another by spinning: tests/linalg by two processes on two cores took 22 to 120 s, now 15.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy has not been imported yet; tinytorch has threads of its own
 
 # Helpers (compare.py, optable/) are imported by their plain names from every folder below.

@@ -42,8 +42,8 @@ def test_threads_that_sleep_are_woken():
     assert any(e.kind == "kernel" and e.name.endswith("(pool)") for e in p.events())
 
 
-# Workers that sleep, that wait, and that are more or fewer than there were: a lost wake-up or piece ends in no result, a
-# wrong one, or the limit of time.
+# Workers that sleep, that wait, and that are more or fewer than there were. A lost piece ends in a wrong result, or in
+# none within the limit of time.
 REGIONS = """
     import random, threading, time
     import tinytorch as tt

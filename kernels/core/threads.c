@@ -1,12 +1,12 @@
 /* One pool of worker threads for kernels and BLAS. Small work stays on the calling thread.
  *
- * A region is cut into pieces, and these are dealt out to the caller and the workers, to each a share that lies together:
- * so a thread finds in its caches what it wrote one operator ago. Who is through with its own share takes pieces of the
- * others', so that a slow core does not hold up the rest; results never depend on who did what. A piece is claimed by an
- * atomic counter, each share's own, and nobody takes a lock. On 16 cores of a Xeon the sum of two arrays of 256K floats
- * takes 8 us; 36 where all claim by one counter and join under a lock. A second thread that wants the pool while it is
- * busy works alone. The first worker, when it has nothing else to do, does the jobs of Note [Asynchronous jobs] in
- * jobs.h. */
+ * A region is cut into pieces, which are dealt out to the caller and the workers. A share lies together, so that a
+ * thread finds in its caches what it wrote one operator ago. Who is through with its own share takes pieces of the
+ * others', so that a slow core does not hold up the rest; results never depend on who did what. A piece is claimed by
+ * an atomic counter, each share's own, and nobody takes a lock. On 16 cores of a Xeon the sum of two arrays of 256K
+ * floats takes 8 us; 36 where all claim by one counter and join under a lock. A second thread that wants the pool while
+ * it is busy works alone. The first worker, when it has nothing else to do, does the jobs of Note [Asynchronous jobs]
+ * in jobs.h. */
 #define _GNU_SOURCE
 #include "core/jobs.h"
 #include "core/fork.h"
@@ -72,9 +72,11 @@ static int64_t drain(int own) {
     return count;
 }
 
-/* A region that this worker has not seen, or a job. */
+static bool has_share(int worker) { return worker + 1 < __atomic_load_n(&region.shares, __ATOMIC_RELAXED); }
+
+/* A share of a region that this worker has not seen, or a job. */
 static bool has_work(int worker, int64_t seen) {
-    return __atomic_load_n(&region.serial, __ATOMIC_SEQ_CST) != seen ||
+    return (__atomic_load_n(&region.serial, __ATOMIC_SEQ_CST) != seen && has_share(worker)) ||
            (worker == 0 && __atomic_load_n(&tt_job_waits, __ATOMIC_SEQ_CST));
 }
 
@@ -104,7 +106,7 @@ static void *work(void *argument) {
         seen = __atomic_load_n(&region.serial, __ATOMIC_ACQUIRE);
         job_done = false;
         int64_t start = __atomic_load_n(&tt_profiling, __ATOMIC_RELAXED) ? tt_now() : 0, count = 0;
-        if (worker + 1 < __atomic_load_n(&region.shares, __ATOMIC_RELAXED)) count = drain(worker + 1);
+        if (has_share(worker)) count = drain(worker + 1);
         if (count) {
             if (start) tt_profile_job(TT_PROFILE_SHARE, start, seen, 0);
             __atomic_add_fetch(&done, count, __ATOMIC_RELEASE);

@@ -258,8 +258,8 @@ static bool run(job *j, tt_range_fn fn, bool back) {
     return ok;
 }
 
-/* Packs the weights of some tasks: forward a column is a row of `from`, back it is a column. Columns beyond the last are
- * 0. */
+/* Packs the weights of some tasks: forward a column is a row of `from`, back it is a column. Columns beyond the last
+ * are 0. */
 typedef struct {
     job *j;
     const void *from;

@@ -1,5 +1,5 @@
-/* Systems of equations of real numbers, and the LU and Cholesky factorizations of large matrices, in blocks that threads
- * share out. lapack_routines.h includes this file.
+/* Systems of equations of real numbers, and the LU and Cholesky factorizations of large matrices, in blocks that
+ * threads share out. lapack_routines.h includes this file.
  *
  * Few right-hand sides are the library's: in rows they would leave most of a vector empty. */
 

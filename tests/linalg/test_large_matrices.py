@@ -1,4 +1,4 @@
-"""Eigenvectors, singular vectors, QR and Cholesky of matrices that several threads work on: with the same bits for any number."""
+"""Decompositions of matrices that several threads work on: with the same bits for any number of them."""
 
 import numpy as np
 import pytest
