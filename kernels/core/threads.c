@@ -142,9 +142,8 @@ static void at_fork(int phase) {
     /* In the child there are no workers, nor the thread that used the pool: its region is dropped. */
     pthread_mutex_init(&owner, NULL);
     pthread_mutex_init(&hiring, NULL);
-    for (int i = 0; i < num_workers; i++) asleep[i] = 0;
+    for (int i = 0; i <= num_workers; i++) asleep[i] = 0, shares[i].left = 0;
     num_workers = 0;
-    for (int i = 0; i < MAX_THREADS; i++) shares[i].left = 0;
 }
 TT_AT_FORK(TT_FORK_THREADS, at_fork)
 

@@ -204,10 +204,47 @@ static int OF(factor_columns)(const tt_matrix *c, int *pivots, int first, int wi
     return later == NO_MEMORY || !info ? later : info;
 }
 
+/* What follows a panel: the next panel, what else is right of it, and the exchanges left of it. */
+typedef struct {
+    const tt_matrix *c;
+    int *pivots;
+    OF(panel) right, left;
+    int next, width; /* of the next panel; 0 columns: there is none */
+    int64_t blocks; /* of columns right of it */
+    int info;
+} OF(round);
+
+static void OF(run_round)(void *context, int64_t begin, int64_t end) {
+    OF(round) *r = context;
+    const OF(panel) *known = &r->right;
+    for (int64_t task = begin; task < end; task++) {
+        int64_t left = (task - 1 - r->blocks) * COLUMNS;
+        if (task == 0 && r->width) {
+            bool ok = OF(follow)(r->c, r->pivots, known->first, known->width, r->next, r->next + r->width);
+            r->info = ok ? OF(factor_columns)(r->c, r->pivots, r->next, r->width) : NO_MEMORY;
+        } else if (left >= 0) OF(exchange_in_columns)(&r->left, left, least(left + COLUMNS, r->left.end));
+        else if (task) OF(follow_panel)(&r->right, task - 1, task);
+    }
+}
+
+/* One thread goes ahead with the next panel, while the others follow the last one: else they would wait for each panel.
+ * 512 x 512 floats on two cores of a Xeon that others used: 1.31 -> 1.17 ms, 2048 x 2048 59 -> 43. */
 static int OF(factor_lu)(const tt_matrix *c, int *pivots) {
-    if (c->k < LARGE) return LAPACK(getrf)(COL_MAJOR, c->m, c->n, c->a, at_least_1(c->m), pivots);
-    int info = OF(factor_columns)(c, pivots, 0, c->k);
-    if (info == NO_MEMORY || (c->n > c->k && !OF(follow)(c, pivots, 0, c->k, c->k, c->n))) return NO_MEMORY;
+    int ld = at_least_1(c->m), k = c->k;
+    if (k < LARGE) return LAPACK(getrf)(COL_MAJOR, c->m, c->n, c->a, ld, pivots);
+    int width = k < 1024 ? PANEL : k < 4096 ? 2 * PANEL : 4 * PANEL, together = least(width, COLUMNS);
+    int info = OF(factor_columns)(c, pivots, 0, width), now = width;
+    for (int first = 0; first < k && info != NO_MEMORY; first += now, now = least(width, k - first)) {
+        int next = first + now, ahead = (int)least(width, k - next);
+        OF(round) r = {.c = c, .pivots = pivots, .next = next, .width = ahead};
+        r.right = (OF(panel)){c->a, ld, c->m, first, now, next + ahead, c->n, together, pivots, false};
+        r.left = (OF(panel)){.a = c->a, .ld = ld, .first = first, .width = now, .end = first, .pivots = pivots};
+        r.blocks = pieces(c->n - next - ahead, together);
+        int64_t tasks = 1 + r.blocks + pieces(first, COLUMNS);
+        tt_parallel(tasks, c->shared ? 1 : tasks, OF(run_round), &r);
+        if (r.info == NO_MEMORY || r.right.failed) info = NO_MEMORY;
+        else if (!info) info = r.info;
+    }
     return info;
 }
 
