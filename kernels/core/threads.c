@@ -4,7 +4,7 @@
  * thread finds in its caches what it wrote one operator ago. Who is through with its own share takes pieces of the
  * others', so that a slow core does not hold up the rest; results never depend on who did what. A piece is claimed by
  * an atomic counter, each share's own, and nobody takes a lock. On 16 cores of a Xeon the sum of two arrays of 256K
- * floats takes 8 us; 36 where all claim by one counter and join under a lock. A second thread that wants the pool while
+ * floats takes 9 us; 36 where all claim by one counter and join under a lock. A second thread that wants the pool while
  * it is busy works alone. The first worker, when it has nothing else to do, does the jobs of Note [Asynchronous jobs]
  * in jobs.h. */
 #define _GNU_SOURCE
@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #define MAX_THREADS 256
-/* How long a worker looks for work before it sleeps, ns: long where it did not have to wait longer last time. */
+/* How long a worker looks for work before it sleeps, ns: PATIENCE if its last wait was shorter than that, else HASTE. */
 #define PATIENCE 500000
 #define HASTE 20000
 #define ON_ITS_LINE __attribute__((aligned(64)))
@@ -31,14 +31,14 @@ static int num_threads, num_workers;
 static struct {
     tt_range_fn fn;
     void *context;
-    int64_t n, chunk, pieces;
-    int64_t serial; /* counts regions; atomic, as `shares` is */
-    int shares;     /* the caller's, and those of the first workers */
+    int64_t n, chunk, pieces, number;
+    int64_t serial; /* the number of the last one that was dealt out; atomic, as `shares` is */
+    int shares; /* the caller's, and those of the first workers */
 } region ON_ITS_LINE;
 static struct {
     int64_t left ON_ITS_LINE; /* pieces that nobody has claimed; none where it is not positive */
 } shares[MAX_THREADS];
-static int64_t done ON_ITS_LINE;                 /* pieces, by workers */
+static int64_t done ON_ITS_LINE; /* pieces, by workers */
 static uint32_t asleep[MAX_THREADS] ON_ITS_LINE; /* a worker each: 1, on which it waits, or 0 */
 static __thread bool inside;
 
@@ -52,10 +52,11 @@ static void wake_workers(int num) {
         if (__atomic_load_n(&asleep[worker], __ATOMIC_SEQ_CST)) wake(worker);
 }
 
-/* Claims pieces and does them, until none is left: of this share, then of the next ones. How many. */
+/* Claims pieces and does them, until none is left: of this share, if there is one, then of the next ones. How many. */
 static int64_t drain(int own) {
     int64_t count = 0;
     int num = __atomic_load_n(&region.shares, __ATOMIC_RELAXED);
+    if (own >= num) return 0;
     inside = true;
     for (int i = 0; i < num; i++) {
         int share = own + i < num ? own + i : own + i - num;
@@ -72,15 +73,14 @@ static int64_t drain(int own) {
     return count;
 }
 
-static bool has_share(int worker) { return worker + 1 < __atomic_load_n(&region.shares, __ATOMIC_RELAXED); }
-
 /* A share of a region that this worker has not seen, or a job. */
 static bool has_work(int worker, int64_t seen) {
-    return (__atomic_load_n(&region.serial, __ATOMIC_SEQ_CST) != seen && has_share(worker)) ||
+    return (__atomic_load_n(&region.serial, __ATOMIC_SEQ_CST) != seen &&
+            worker + 1 < __atomic_load_n(&region.shares, __ATOMIC_RELAXED)) ||
            (worker == 0 && __atomic_load_n(&tt_job_waits, __ATOMIC_SEQ_CST));
 }
 
-/* Until there is some, and perhaps a little longer. */
+/* Returns when there is some; by then others may have done it. */
 static void look_for_work(int worker, int64_t seen, int64_t patience, bool job_done) {
     int64_t began = tt_now();
     do {
@@ -105,10 +105,9 @@ static void *work(void *argument) {
         patience = tt_now() - began < PATIENCE ? PATIENCE : HASTE;
         seen = __atomic_load_n(&region.serial, __ATOMIC_ACQUIRE);
         job_done = false;
-        int64_t start = __atomic_load_n(&tt_profiling, __ATOMIC_RELAXED) ? tt_now() : 0, count = 0;
-        if (has_share(worker)) count = drain(worker + 1);
+        int64_t start = __atomic_load_n(&tt_profiling, __ATOMIC_RELAXED) ? tt_now() : 0, count = drain(worker + 1);
         if (count) {
-            if (start) tt_profile_job(TT_PROFILE_SHARE, start, seen, 0);
+            if (start) tt_profile_job(TT_PROFILE_SHARE, start, region.number, 0);
             __atomic_add_fetch(&done, count, __ATOMIC_RELEASE);
         } else if (worker == 0 && __atomic_load_n(&tt_job_waits, __ATOMIC_ACQUIRE)) {
             inside = true;
@@ -151,13 +150,9 @@ TT_AT_FORK(TT_FORK_THREADS, at_fork)
 __attribute__((constructor)) static void start(void) {
     cpu_set_t set;
     const char *wish = getenv("OMP_NUM_THREADS");
-    long wanted = wish ? strtol(wish, NULL, 10) : 0;
-    if (wanted > 0) num_threads = wanted < MAX_THREADS ? (int)wanted : MAX_THREADS;
-    else
-        num_threads =
-            sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
-    if (num_threads < 1) num_threads = 1;
-    if (num_threads > MAX_THREADS) num_threads = MAX_THREADS;
+    long n = wish ? strtol(wish, NULL, 10) : 0;
+    if (n < 1) n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : sysconf(_SC_NPROCESSORS_ONLN);
+    num_threads = n < 1 ? 1 : n > MAX_THREADS ? MAX_THREADS : (int)n;
 }
 
 int tt_get_num_threads(void) { return __atomic_load_n(&num_threads, __ATOMIC_RELAXED); }
@@ -189,15 +184,16 @@ void tt_parallel(int64_t n, int64_t grain, tt_range_fn fn, void *context) {
     region.n = n;
     region.chunk = grain * (per_chunk > 0 ? per_chunk : 1);
     region.pieces = (n + region.chunk - 1) / region.chunk;
+    region.number = region.serial + 1;
     if (most > region.pieces) most = (int)region.pieces;
     __atomic_store_n(&region.shares, most, __ATOMIC_RELAXED);
     __atomic_store_n(&done, 0, __ATOMIC_RELAXED);
     for (int i = 0; i < most; i++)
         __atomic_store_n(&shares[i].left, (i + 1) * region.pieces / most - i * region.pieces / most, __ATOMIC_RELEASE);
-    __atomic_store_n(&region.serial, region.serial + 1, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&region.serial, region.number, __ATOMIC_SEQ_CST);
     wake_workers(most - 1);
     int64_t by_others = region.pieces - drain(0);
     while (__atomic_load_n(&done, __ATOMIC_ACQUIRE) != by_others) tt_pause();
-    if (start) tt_profile_job(TT_PROFILE_JOB, start, region.serial, threads);
+    if (start) tt_profile_job(TT_PROFILE_JOB, start, region.number, threads);
     pthread_mutex_unlock(&owner);
 }

@@ -168,7 +168,7 @@ static void run(job *p, int threads) {
         return;
     }
     int64_t rows = p->tile_m < p->p->m ? p->tile_m : p->p->m, cols = p->tile_n < p->p->n ? p->tile_n : p->p->n;
-    int64_t work = work_of(p->p, rows, cols), worth = p->p->m == 1 || p->p->n == 1 ? PARALLEL_WORK >> 4 : PARALLEL_WORK;
+    int64_t work = work_of(p->p, rows, cols), worth = p->p->m == 1 || p->p->n == 1 ? PARALLEL_WORK >> 3 : PARALLEL_WORK;
     tt_parallel(p->p->stack * p->tiles, work >= worth ? 1 : worth / (work + 1) + 1, run_tiles, p);
 }
 
@@ -210,7 +210,7 @@ static bool put_off(const job *p, tt_array *out, const tt_array *a, const tt_arr
 /* Might several threads work on it, or another one than this? */
 static bool may_be_shared(const tt_product *p) {
     return p->asynchronous ||
-           (double)p->m * (double)p->n * (double)p->k * (double)p->stack > (double)(PARALLEL_WORK >> 4);
+           (double)p->m * (double)p->n * (double)p->k * (double)p->stack > (double)(PARALLEL_WORK >> 3);
 }
 
 bool tt_cpu_product(tt_product *p, tt_array *out, const tt_array *a, const tt_array *b, tt_array *bias) {

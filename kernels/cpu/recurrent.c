@@ -19,10 +19,10 @@ TT_ISA_TABLES(tt_recurrent_table, tt_recurrent_rows)
 
 #define ROWS 128 /* of a task */
 #define WIDTH 128 /* hidden numbers of a task, at most, */
-#define NARROW 16 /* and whose multiple they are */
+#define NARROW 32 /* and whose multiple they are */
 #define PARALLEL_WORK ((int64_t)1 << 18) /* multiplications that are worth a second thread */
-#define STEP_WORK ((int64_t)1 << 20) /* the same, of a step whose tasks are narrower for it */
-#define PACKED 65536 /* bytes of packed weights that are */
+#define STEP_WORK ((int64_t)1 << 20) /* multiplications of a step for each thread that it is cut for */
+#define PACKED 65536 /* bytes of packed weights that are worth a second thread */
 
 static const double zeros[WIDTH]; /* of float32, too */
 
@@ -315,6 +315,7 @@ static bool pack(job *j, bool back) {
     int64_t grain = PACKED / (bytes_of_weights(j) + 1) + 1;
     tt_parallel(j->across, grain, j->tiled ? pack_tiles : j->w->dtype == TT_F64 ? pack_f64 : pack_f32, &p);
     tt_scratch_free(wide);
+    if (j->failed) tt_fail(TT_OUT_OF_MEMORY, "out of memory for a recurrent layer");
     return !j->failed;
 }
 
@@ -328,9 +329,9 @@ static bool work(const tt_recurrent_work *w, bool back) {
              .size = tt_itemsizes[w->dtype],
              .k = back ? w->gates * w->hidden : w->hidden,
              .gates = back ? 1 : w->gates};
-    int64_t by = j.tiled ? 32 : j.products->tile_columns, blocks = pieces(w->batch, ROWS);
+    int64_t by = j.tiled ? 32 : j.products->tile_columns, blocks = most(1, pieces(w->batch, ROWS));
     int64_t threads = least(tt_get_num_threads(), 1 + w->batch * w->gates * w->hidden * w->hidden / STEP_WORK);
-    j.width = least(WIDTH, pieces(pieces(w->hidden * blocks, threads), NARROW) * NARROW);
+    j.width = least(WIDTH, most(1, pieces(pieces(w->hidden * blocks, threads), NARROW)) * NARROW);
     j.across = pieces(w->hidden, j.width);
     j.wide = pieces(j.gates * least(j.width, w->hidden), by) * by;
     j.weights = tt_scratch(j.across * bytes_of_weights(&j) + 1);

@@ -232,9 +232,9 @@ static void OF(run_round)(void *context, int64_t begin, int64_t end) {
 static int OF(factor_lu)(const tt_matrix *c, int *pivots) {
     int ld = at_least_1(c->m), k = c->k;
     if (k < LARGE) return LAPACK(getrf)(COL_MAJOR, c->m, c->n, c->a, ld, pivots);
-    int width = k < 1024 ? PANEL : k < 4096 ? 2 * PANEL : 4 * PANEL, together = least(width, COLUMNS);
+    int width = k < 1024 ? PANEL : k < 4096 ? 2 * PANEL : 4 * PANEL, together = (int)least(width, COLUMNS);
     int info = OF(factor_columns)(c, pivots, 0, width), now = width;
-    for (int first = 0; first < k && info != NO_MEMORY; first += now, now = least(width, k - first)) {
+    for (int first = 0; first < k && info != NO_MEMORY; first += now, now = (int)least(width, k - first)) {
         int next = first + now, ahead = (int)least(width, k - next);
         OF(round) r = {.c = c, .pivots = pivots, .next = next, .width = ahead};
         r.right = (OF(panel)){c->a, ld, c->m, first, now, next + ahead, c->n, together, pivots, false};

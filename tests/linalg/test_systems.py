@@ -153,7 +153,7 @@ def test_many_right_hand_sides(n, columns, dtype, ways):
             np.testing.assert_array_equal(x, y)
 
 
-@pytest.mark.parametrize("shape", [(128, 128), (192, 192), (193, 400), (400, 193), (321, 321)], ids=str)
+@pytest.mark.parametrize("shape", [(128, 128), (192, 192), (193, 400), (400, 193), (321, 321), (1100, 1030)], ids=str)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_factors_of_large_matrices(shape, dtype, ways):
     a = np.random.default_rng(shape[0]).standard_normal(shape).astype(dtype)

@@ -99,6 +99,14 @@ def test_second_derivatives(name, mode):
         assert gradgradcheck(call, inputs, fast_mode=True)
 
 
+@pytest.mark.parametrize("name", ["RNN", "LSTM", "GRU"])
+def test_derivatives_of_no_sequence(name):
+    layer = getattr(nn, name)(3, 4)
+    out, _ = layer(tt.zeros(5, 0, 3))
+    out.sum().backward()
+    assert out.shape == (5, 0, 4) and all(not p.grad.any() for p in layer.parameters())
+
+
 @pytest.mark.parametrize("dtype", [tt.float32, tt.bfloat16], ids=lambda dtype: dtype.name)
 @pytest.mark.parametrize("name", ["RNN", "LSTM", "GRU"])
 def test_bits_do_not_depend_on_threads(name, dtype):
