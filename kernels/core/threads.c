@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #define MAX_THREADS 256
-/* How long a worker looks for work before it sleeps, ns: PATIENCE if its last wait was shorter than that, else HASTE. */
+/* How long a worker looks for work before it sleeps, ns: PATIENCE where its last wait was shorter, else HASTE. */
 #define PATIENCE 500000
 #define HASTE 20000
 #define ON_ITS_LINE __attribute__((aligned(64)))
