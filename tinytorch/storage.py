@@ -195,8 +195,9 @@ class UntypedStorage(_Storage):
     def from_buffer(buffer, byte_order=None, count: int = -1, offset: int = 0, dtype=None) -> UntypedStorage:
         """A copy of the bytes of a buffer: ``count`` elements (all) of ``dtype`` from byte ``offset`` on. ValueError
         when they are not there. Follows ``torch.UntypedStorage.from_buffer``."""
-        if dtype is None:
-            raise RuntimeError("from_buffer(): argument 'dtype' cannot be None")
+        if type(dtype) is not _dtype:
+            given = type(dtype).__name__
+            raise RuntimeError(f"from_buffer(): argument 'dtype' must be {library_name.shown}.dtype, not {given}")
         data, size = memoryview(buffer).cast("B"), dtype.itemsize
         if byte_order is None and size > 1:
             raise RuntimeError("from_buffer(): missing required argument 'byte_order'")

@@ -116,6 +116,7 @@ RAISES = """
     torch.nuclear_norm(T(2, 2, 3), 3, True)
     torch.nonzero_static(T(), size=Index(-9))
     torch.ones(3).untyped_storage().byteswap(99)
+    torch.ones(3).untyped_storage().from_buffer(memoryview(b"abc"), dtype=torch.strided)
     torch.distributions.Normal(T(3) - 1, T(3)).icdf(2**62)
     torch.distributions.Exponential(T(3)).icdf(0)
     torch.distributions.Cauchy(T(3) - 1, T(3)).icdf(0)
