@@ -329,7 +329,7 @@ static bool work(const tt_recurrent_work *w, bool back) {
              .size = tt_itemsizes[w->dtype],
              .k = back ? w->gates * w->hidden : w->hidden,
              .gates = back ? 1 : w->gates};
-    int64_t by = j.tiled ? 32 : j.products->tile_columns, blocks = most(1, pieces(w->batch, ROWS));
+    int64_t by = j.tiled ? 32 : j.products->tile_columns, blocks = pieces(w->batch, ROWS);
     int64_t threads = least(tt_get_num_threads(), 1 + w->batch * w->gates * w->hidden * w->hidden / STEP_WORK);
     j.width = least(WIDTH, most(1, pieces(pieces(w->hidden * blocks, threads), NARROW)) * NARROW);
     j.across = pieces(w->hidden, j.width);
