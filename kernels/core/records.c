@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "core/records.h"
 #include "core/fork.h"
+#include "core/threads.h"
 #include "core/thread_exit.h"
 #include <stdlib.h>
 #include <string.h>
@@ -34,11 +35,7 @@ static piece *taken;
 static __thread recorder *mine;
 
 static void hold(recorder *r) {
-    while (__atomic_test_and_set(&r->busy, __ATOMIC_ACQUIRE)) {
-#if defined(__x86_64__)
-        __builtin_ia32_pause();
-#endif
-    }
+    while (__atomic_test_and_set(&r->busy, __ATOMIC_ACQUIRE)) tt_pause();
 }
 
 static void release(recorder *r) { __atomic_clear(&r->busy, __ATOMIC_RELEASE); }

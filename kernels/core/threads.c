@@ -81,14 +81,13 @@ static bool has_work(int worker, int64_t seen) {
 }
 
 /* Returns when there is some; by then others may have done it. */
-static void look_for_work(int worker, int64_t seen, int64_t patience, bool job_done) {
-    int64_t began = tt_now();
+static void look_for_work(int worker, int64_t seen, int64_t until, bool job_done) {
     do {
         for (int i = 0; i < 32; i++) {
             if (has_work(worker, seen)) return;
             tt_pause();
         }
-    } while (tt_now() - began < patience && !(job_done && tt_on_callers_core()));
+    } while (tt_now() < until && !(job_done && tt_on_callers_core()));
     __atomic_exchange_n(&asleep[worker], 1, __ATOMIC_SEQ_CST);
     if (!has_work(worker, seen)) /* who brings some from now on sees it asleep */
         while (__atomic_load_n(&asleep[worker], __ATOMIC_ACQUIRE))
@@ -101,7 +100,7 @@ static void *work(void *argument) {
     int64_t seen = 0, patience = 0;
     for (bool job_done = false;;) {
         int64_t began = tt_now();
-        look_for_work(worker, seen, patience, job_done);
+        look_for_work(worker, seen, began + patience, job_done);
         patience = tt_now() - began < PATIENCE ? PATIENCE : HASTE;
         seen = __atomic_load_n(&region.serial, __ATOMIC_ACQUIRE);
         job_done = false;
