@@ -25,9 +25,8 @@ bool tt_suits_strips(const tt_float_product *p) {
 
 int64_t tt_strips_memory(int dtype, int64_t n, int64_t k) {
     const tt_float_product_loops *loops = tt_float_product_loops_of(dtype);
-    int64_t cols = pieces(least(n, TT_PRODUCT_COLUMNS), loops->tile_columns) * loops->tile_columns;
-    int64_t depth = pieces(least(k, TT_PRODUCT_DEPTH), 8) * 8;
-    return (loops->tile_rows * (loops->tile_columns + depth) + cols * depth) * tt_itemsizes[dtype];
+    int64_t deep = tt_product_deep(k), wide = tt_product_wide(n, deep, loops->tile_columns);
+    return (loops->tile_rows * (loops->tile_columns + TT_PRODUCT_GROUP * deep) + wide * deep) * tt_itemsizes[dtype];
 }
 
 void tt_multiply_strips(const tt_float_product *p, void *memory) {

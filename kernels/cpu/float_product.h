@@ -11,10 +11,12 @@
  * bits depend neither on the tiles that a product is cut into nor on the number of threads. BLAS has what a tile does
  * not suit: vectors, and small products whose right operand lies in rows. */
 #pragma once
+#include "core/sizes.h"
 #include "core/tt.h"
 
 #define TT_PRODUCT_DEPTH 384
-#define TT_PRODUCT_COLUMNS 528 /* of the right operand, packed at a time: some strips, which stay in the cache */
+#define TT_PRODUCT_COLUMNS 528 /* of such a depth that are packed at a time, as strips that stay in the cache */
+#define TT_PRODUCT_GROUP 4 /* tiles whose rows are fetched, and as columns of a transpose packed, together */
 
 typedef struct {
     const void *data; /* a matrix in rows, `ld` elements apart; the operand is its transpose if `trans` */
@@ -32,6 +34,12 @@ typedef struct {
     int64_t ldc;
     const void *row; /* or NULL */
 } tt_float_product;
+
+/* Slices are of about one depth; and so many columns of one are packed at a time, in strips of `strip`. */
+static inline int64_t tt_product_deep(int64_t k) { return pieces(pieces(k, pieces(k, TT_PRODUCT_DEPTH)), 8) * 8; }
+static inline int64_t tt_product_wide(int64_t n, int64_t deep, int64_t strip) {
+    return least(pieces(n, strip), most(1, TT_PRODUCT_COLUMNS * TT_PRODUCT_DEPTH / deep / strip)) * strip;
+}
 
 bool tt_suits_strips(const tt_float_product *p);
 int64_t tt_strips_memory(int dtype, int64_t n, int64_t k); /* bytes to work in, for at most such n and k */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define DIMS TT_CONV_DIMS
+#define UNROLLED false
 
 /* The places of a vector's lanes as runs in memory: lane k of run r is element at[r] + k run_step. */
 typedef struct {

@@ -5,6 +5,7 @@ typedef T OF(vector) __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_
 #define LANES ((int)(BYTES / sizeof(T)))
 #define COLUMNS (VECTORS * LANES)
 
+#define ALIGNED (64 / (int)sizeof(T)) /* elements of a line of the cache */
 #define ALL_LANES ((uint32_t)((1ull << LANES) - 1))
 
 #ifdef LANE_LOOP
@@ -23,9 +24,32 @@ INLINE void store_some(T *p, uint32_t mask, vec v) {
 }
 #endif
 
+/* Lines of memory that will be read later. While it multiplies, a tile asks for `share` of them every STEPS steps: all
+ * at once they would hold up what it reads itself. On one core of a Xeon, with operands in memory: (1024, 1024) by
+ * (1024, 256), of which the left one is a transpose, 4.75 -> 3.58 ms (MKL 3.79). */
+typedef struct {
+    const T *from;
+    int64_t ld, lines, width, at, share; /* the next one is at from[at]; width is at least 1 */
+} OF(ahead);
+
+/* `lines` lines of `width` elements within so many steps; if there are too few of these, none. */
+INLINE OF(ahead) OF(fetch_within)(int64_t steps, const T *from, int64_t ld, int64_t lines, int64_t width) {
+    int64_t share = width <= 0 ? 0 : pieces(lines * pieces(width, ALIGNED), pieces(steps, STEPS));
+    return (OF(ahead)){from, ld, share <= MOST_FETCHED ? lines : 0, width, 0, share};
+}
+
+INLINE void OF(fetch)(OF(ahead) * s) {
+    for (int64_t n = s->share; n > 0 && s->lines > 0; n--) {
+        __builtin_prefetch(s->from + s->at, 0, 2);
+        s->at += ALIGNED;
+        if (s->at >= s->width) s->at = 0, s->from += s->ld, s->lines--;
+    }
+}
+
 /* A product's operands. a: rows, at a[l a_step + row]. If `by_rows`, a row is runs of `run` elements, of which it has k
  * from element `first` of the first run on: run r of row i is at rows[r a_step + i]. b: l's columns at b + l b_step.
- * The sums are multiplied by `scale`, if it is not NULL; then what `kind` says is added to them. */
+ * The sums are multiplied by `scale`, if it is not NULL; then what `kind` says is added to them. `ahead`: two of
+ * them, or NULL. */
 typedef struct {
     int64_t k;
     const T *a;
@@ -40,18 +64,18 @@ typedef struct {
     int64_t add_step;
     T *out;
     int64_t out_step;
+    OF(ahead) * ahead;
 } OF(operands);
 
-/* sum += a b for the rows' l'th elements, which `element` finds for row i */
-#define ADD_PRODUCTS(element)                                                                                          \
+/* sum += a b for the columns at b and the rows' elements, which `element` finds for row i */
+#define ADD_PRODUCTS(b, element)                                                                                       \
     {                                                                                                                  \
         vec columns[VECTORS];                                                                                          \
-        _Pragma("GCC unroll 3") for (int j = 0; j < vectors; j++) columns[j] = *(const vec *)(b + j * LANES);          \
+        _Pragma("GCC unroll 3") for (int j = 0; j < vectors; j++) columns[j] = *(const vec *)((b) + j * LANES);        \
         _Pragma("GCC unroll 8") for (int i = 0; i < rows; i++) {                                                       \
             vec x = SPLAT(element);                                                                                    \
             _Pragma("GCC unroll 3") for (int j = 0; j < vectors; j++) sum[i][j] = FMA(x, columns[j], sum[i][j]);       \
         }                                                                                                              \
-        b += b_step;                                                                                                   \
     }
 
 INLINE void OF(tile)(const int rows, const int vectors, const bool by_rows, const OF(operands) * o) {
@@ -62,6 +86,8 @@ INLINE void OF(tile)(const int rows, const int vectors, const bool by_rows, cons
         for (int j = 0; j < vectors; j++) sum[i][j] = (vec){0};
     const T *a = o->a, *b = o->b;
     int64_t a_step = o->a_step, b_step = o->b_step;
+    const int width = vectors * LANES;
+    bool packed = UNROLLED && rows == TILE_ROWS && b_step == width; /* steps whose distances the instructions hold */
     if (by_rows) {
         const T *const *at = o->rows;
         for (int64_t first = o->first, left = o->k; left; first = 0, at += a_step) {
@@ -70,14 +96,30 @@ INLINE void OF(tile)(const int rows, const int vectors, const bool by_rows, cons
 #pragma GCC unroll 8
             for (int i = 0; i < rows; i++) row[i] = (uintptr_t)(at[i] + first);
             left -= n;
-            for (uintptr_t l = 0, end = (uintptr_t)n * sizeof(T); l < end; l += sizeof(T))
-                ADD_PRODUCTS(*(const T *)(row[i] + l))
+            uintptr_t l = 0, end = (uintptr_t)n * sizeof(T);
+            for (; packed && l + STEPS * sizeof(T) <= end; l += STEPS * sizeof(T), b += STEPS * width) {
+                if (o->ahead) OF(fetch)(&o->ahead[0]), OF(fetch)(&o->ahead[1]);
+#pragma GCC unroll 8
+                for (int step = 0; step < STEPS; step++)
+                    ADD_PRODUCTS(b + step * width, *(const T *)(row[i] + l + (uintptr_t)step * sizeof(T)))
+            }
+            for (; l < end; l += sizeof(T), b += b_step) ADD_PRODUCTS(b, *(const T *)(row[i] + l))
         }
-    } else
-        for (int64_t l = 0; l < o->k; l++, a += a_step) {
-            __builtin_prefetch(a + 8 * a_step); /* where it is no panel, the next lines are anywhere */
-            ADD_PRODUCTS(a[i])
+    } else {
+        int64_t l = o->k;
+        for (; packed && a_step == TILE_ROWS && l >= STEPS; l -= STEPS, a += STEPS * TILE_ROWS, b += STEPS * width) {
+            if (o->ahead) OF(fetch)(&o->ahead[0]), OF(fetch)(&o->ahead[1]);
+#pragma GCC unroll 8
+            for (int step = 0; step < STEPS; step++) {
+                if (step % (ALIGNED / TILE_ROWS) == 0) __builtin_prefetch(a + (step + STEPS) * TILE_ROWS);
+                ADD_PRODUCTS(b + step * width, a[step * TILE_ROWS + i])
+            }
         }
+        for (; l > 0; l--, a += a_step, b += b_step) {
+            __builtin_prefetch(a + STEPS * a_step);
+            ADD_PRODUCTS(b, a[i])
+        }
+    }
 #pragma GCC unroll 8
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 3

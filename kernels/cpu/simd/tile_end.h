@@ -9,4 +9,5 @@
 #undef vec
 #undef LANES
 #undef COLUMNS
+#undef ALIGNED
 #undef ALL_LANES

@@ -7,6 +7,8 @@
 #endif
 
 #define VECTORS 3 /* of columns in a tile: with TILE_ROWS rows as many sums as registers hold */
+#define STEPS 8 /* of a tile that are one stretch of instructions */
+#define MOST_FETCHED 4 /* lines in so many steps */
 #define STRETCH 64 /* elements of a line that `turn` takes at a time */
 #define INLINE static inline __attribute__((always_inline))
 
