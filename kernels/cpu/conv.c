@@ -192,6 +192,16 @@ static int64_t even_columns(int64_t columns, const tt_conv_loops *loops) {
     return pieces(vectors, pieces(vectors, in_tile)) * loops->lanes;
 }
 
+/* Halves blocks of channels, down to `fewest`, while there are two threads or more to a task: each transforms again what
+ * it shares with others, but no sum changes. */
+static void share_channels(int64_t tasks, int64_t channels, int64_t fewest, int64_t *block, int64_t *blocks) {
+    *blocks = pieces(channels, *block);
+    while (2 * tasks * *blocks <= tt_get_num_threads() && *block >= 2 * fewest) {
+        *block = pieces(*block / 2, fewest) * fewest;
+        *blocks = pieces(channels, *block);
+    }
+}
+
 /* Is it of that kind, and worth the transforms? */
 static bool suits_winograd(const tt_conv_work *w, int dtype) {
     const int64_t *places = w->computed == w->input ? w->size : w->places;
@@ -212,7 +222,9 @@ static bool run_winograd(tt_correlation *c, const tt_conv_loops *loops, int size
     c->slice = pieces(c->in, pieces(c->in, most_rows));
     int64_t tiles = most(columns, least(4 * columns, pieces(lines * across, tt_get_num_threads())));
     c->block = most(1, least(lines, tiles / across));
-    tt_parallel(pieces(lines, c->block), 1, table->winograd, c);
+    c->out_block = blocks * rows;
+    share_channels(pieces(lines, c->block), c->out, 4 * rows, &c->out_block, &c->out_blocks);
+    tt_parallel(pieces(lines, c->block) * c->out_blocks, 1, table->winograd, c);
     tt_scratch_free(c->packed);
     if (c->failed) tt_fail(TT_OUT_OF_MEMORY, "out of memory for tiles of a convolution");
     return !c->failed;
@@ -246,7 +258,7 @@ static bool run(tt_correlation *c, const tt_conv_loops *loops, int size) {
     while (c->groups * c->blocks * pieces(c->out, c->out_block) < TASKS && c->out_block > 2 * unit)
         c->out_block = pieces(pieces(c->out_block, 2), unit) * unit;
     c->out_blocks = pieces(c->out, c->out_block);
-    int64_t work = least(c->block, all) * least(c->out_block, c->out) * c->rows + 1;
+    int64_t work = least(c->block, all) * least(c->out_block, c->out) * (c->rows + 4); /* zeros are written, too */
     tt_parallel(c->groups * c->out_blocks * c->blocks, most(1, GRAIN / work), loops->correlate[c->last], c);
     tt_scratch_free(c->packed);
     if (c->failed) tt_fail(TT_OUT_OF_MEMORY, "out of memory for a panel of a convolution");
@@ -277,6 +289,7 @@ static bool run_winograd_weight(tt_correlation *c, const tt_conv_loops *loops, i
     c->parts = most(1, least(pieces(TASKS / 4, c->in_blocks), lines / (4 * c->slice)));
     c->block = pieces(pieces(lines, c->parts), c->slice) * c->slice;
     c->parts = pieces(lines, c->block);
+    share_channels(c->parts, c->in, 16, &c->in_block, &c->in_blocks);
     int64_t elements = c->in * pieces(c->out, c->packed_by) * c->packed_by + columns;
     if (!(c->packed = tt_scratch(16 * c->parts * elements * size))) return false;
     tt_parallel(c->parts * c->in_blocks, 1, table->winograd_weigh, c);

@@ -61,7 +61,7 @@ static void OF(winograd_weight)(void *context, int64_t begin, int64_t end) {
         }
 }
 
-/* Tasks: blocks of lines of tiles. */
+/* Tasks: blocks of lines of tiles x blocks of the target's channels. */
 static void OF(winograd)(void *context, int64_t begin, int64_t end) {
     tt_correlation *c = context;
     int64_t down = pieces(c->axis[1].places, 2), across = pieces(c->axis[2].places, 2), lines = c->batch * down;
@@ -80,14 +80,16 @@ static void OF(winograd)(void *context, int64_t begin, int64_t end) {
     memset(lines_of, 0, (size_t)split * sizeof(T));
     vec strange = {0};
     for (int64_t item = begin; item < end; item++) {
-        int64_t first = item * c->block, last = least(lines, first + c->block), n = (last - first) * across;
+        int64_t first = item / c->out_blocks * c->block, last = least(lines, first + c->block);
+        int64_t n = (last - first) * across, begin_out = item % c->out_blocks * c->out_block;
+        int64_t end_out = least(c->out, begin_out + c->out_block);
         for (int64_t k = 0; k < c->in; k++) OF(winograd_source)
         (c, (const T *)c->source + k * c->source_channel, first, last, lines_of, v + k * wide, of_source);
         for (int element = 0; element < 16; element++) {
             const T *u = (const T *)c->packed + element * of_weight;
             for (int64_t k = 0; k < c->in; k += c->slice)
                 for (int64_t s = 0; s < n; s += COLUMNS)
-                    for (int64_t o = 0; o < c->out; o += TILE_ROWS) {
+                    for (int64_t o = begin_out; o < end_out; o += TILE_ROWS) {
                         T *out = m + element * of_target + o * wide + s;
                         OF(operands)
                         x = {.k = least(c->slice, c->in - k),
@@ -100,10 +102,10 @@ static void OF(winograd)(void *context, int64_t begin, int64_t end) {
                              .add_step = wide,
                              .out = out,
                              .out_step = wide};
-                        OF(product)(least(TILE_ROWS, c->out - o), (int)pieces(least(COLUMNS, n - s), LANES), false, x);
+                        OF(product)(least(TILE_ROWS, end_out - o), (int)pieces(least(COLUMNS, n - s), LANES), false, x);
                     }
         }
-        for (int64_t o = 0; o < c->out; o++) {
+        for (int64_t o = begin_out; o < end_out; o++) {
             T *to = (T *)c->target + o * c->target_channel;
             T bias = c->bias ? ((const T *)c->bias)[o] : 0;
             strange += OF(winograd_target)(c, m + o * wide, of_target, bias, first, last, to, lines_of);
