@@ -73,14 +73,15 @@ int tt_half_speed(const tt_product *p, int64_t rows, int64_t cols) {
     return tiles == TT_TILES_BY_AMX ? 8 : tiles == TT_TILES_BY_VECTORS && p->dtype == TT_BF16 ? 2 : 1;
 }
 
-/* Is it a product with vectors, or with so few that it does not pay to pack the other operand? */
-static bool is_few(const tt_product *p, int64_t rows, int64_t cols) {
+/* Is it a product with vectors, or with so few that it does not pay to pack the other operand? That of all, not of a
+ * tile: how it is cut does not show in the bits. */
+static bool is_few(const tt_product *p) {
     if (p->dtype != TT_BF16 || !p->k || !tt_has_bf16()) return false;
     bool fast = tt_tiles() == TT_TILES_BY_VECTORS;
     int64_t along = fast ? 16 : 1, turned = fast ? FEW : 1, across = fast ? FEWER : 1; /* as the lines of both lie */
     int64_t few_rows = !p->b.trans ? across : p->a.trans ? turned : along;
     int64_t few_cols = p->a.trans ? across : p->b.trans ? along : turned;
-    return rows <= few_rows || cols <= few_cols;
+    return p->m <= few_rows || p->n <= few_cols;
 }
 
 /* `count` lines along k, of lines across it. */
@@ -162,8 +163,8 @@ void tt_half_product(const tt_product *p, const char *a, const char *b, char *c,
     if (p->m == 1 && p->a.trans && p->a.ld == 1) as_lines.a.trans = false; /* a vector is one line */
     if (p->n == 1 && !p->b.trans && p->b.ld == 1) as_lines.b.trans = true;
     p = &as_lines;
-    bool few = is_few(p, rows, cols), fits = p->k && rows <= TILED_BLOCK && cols <= TILED_BLOCK;
-    if (!few && fits && tt_half_speed(p, rows, cols) > 1 && multiply_tiles(p, a, b, rows, cols, m)) {
+    bool few = is_few(p), fits = p->k && rows <= TILED_BLOCK && cols <= TILED_BLOCK;
+    if (!few && fits && tt_half_speed(p, p->m, p->n) > 1 && multiply_tiles(p, a, b, rows, cols, m)) {
         finish(p, m, c, rows, cols, true);
         return;
     }

@@ -19,6 +19,8 @@
 #define JOB_LEAST ((int64_t)1 << 18) /* a product that is worth a job */
 #define JOB_MOST ((int64_t)1 << 26) /* and, times threads, few enough to be left to one */
 #define PACKING 6 /* multiplications that take as long as packing an element of a strip */
+#define PACKING_TILES 48 /* and one of a half type's, which is multiplied so much faster */
+#define TILED_BY 32 /* rows and columns that such tiles take together */
 #define LARGE_WORK ((int64_t)1 << 27) /* from here on more tiles, for machines with many cores */
 
 typedef struct {
@@ -118,18 +120,32 @@ static int64_t work_of(const tt_product *p, int64_t rows, int64_t cols) {
     return rows * cols * p->k / tt_half_speed(p, rows, cols);
 }
 
+/* What a product whose bits do not depend on its tiles is cut into: multiples of `rows` and `cols`, of these at least
+ * `narrow`, at most `limit` of either; and the multiplications that take as long as packing an element of the left or
+ * the right operand. */
+typedef struct {
+    int64_t rows, cols, narrow, limit, pack_left, pack_right;
+} grid;
+
+static grid grid_of(const job *p) {
+    if (!p->strips) return (grid){TILED_BY, TILED_BY, TILED_BY, TILE, PACKING_TILES, PACKING_TILES};
+    const tt_float_product_loops *loops = tt_float_product_loops_of(p->p->dtype);
+    return (grid){loops->tile_rows, loops->lanes, loops->tile_columns, INT_MAX, p->p->a.trans ? PACKING : 0, PACKING};
+}
+
 /* As many tiles for each thread, where the work is worth it: the cut whose tile, with what it packs, is done first. */
-static void cut_strips(job *p, int threads) {
+static void cut_evenly(job *p, int threads) {
     int64_t m = p->p->m, n = p->p->n, stack = p->p->stack, parts = 1, least_time = INT64_MAX;
     while (stack * parts % threads && stack * parts < 4 * threads) parts++;
     parts = most(1, least(parts, work_of(p->p, m, n) / PARALLEL_WORK));
-    const tt_float_product_loops *loops = tt_float_product_loops_of(p->p->dtype);
+    grid g = grid_of(p);
     for (int64_t down = 1; down <= parts; down++) {
         if (parts % down) continue;
-        int64_t rows = pieces(pieces(m, down), loops->tile_rows) * loops->tile_rows;
-        int64_t cols = most(loops->tile_columns, pieces(pieces(n, parts / down), loops->lanes) * loops->lanes);
+        int64_t rows = least(g.limit, pieces(pieces(m, down), g.rows) * g.rows);
+        int64_t cols = least(g.limit, most(g.narrow, pieces(pieces(n, parts / down), g.cols) * g.cols));
         int64_t high = least(rows, m), wide = least(cols, n);
-        int64_t time = high * wide + PACKING * (wide + (p->p->a.trans ? high : 0));
+        int64_t tiles = pieces(pieces(m, rows) * pieces(n, cols), parts);
+        int64_t time = tiles * (high * wide + g.pack_right * wide + g.pack_left * high);
         if (time >= least_time) continue;
         least_time = time, p->tile_m = rows, p->tile_n = cols;
     }
@@ -158,8 +174,14 @@ static void cut(job *p) {
     }
 }
 
+/* Is it multiplied in tiles of half types, and surely not line by line? (float16's parts may be infinite: then a tile
+ * goes another way.) */
+static bool in_tiles(const tt_product *p) {
+    return p->dtype == TT_BF16 && least(p->m, p->n) >= TILED_BY && tt_half_speed(p, p->m, p->n) > 1;
+}
+
 static void run(job *p, int threads) {
-    if (p->strips) cut_strips(p, threads);
+    if (p->strips || in_tiles(p->p)) cut_evenly(p, threads);
     else cut(p);
     p->across = pieces(p->p->n, p->tile_n);
     p->tiles = pieces(p->p->m, p->tile_m) * p->across;
