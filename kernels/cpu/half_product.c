@@ -2,8 +2,8 @@
  *
  * Where the CPU has AMX or a fast AVX-512 BF16, bfloat16 is multiplied as it is (bf16_tiles.h), and with vectors where
  * it has any (bf16_vector.h); with AMX, numbers of float16 are two parts of bfloat16. Otherwise a block of each operand
- * is converted to float32, in memory that stays in the cache, and multiplied by BLAS. Blocks depend on the shape alone,
- * and so do the bits on one machine. */
+ * is converted to float32, in memory that stays in the cache, and multiplied by BLAS; such blocks depend on the shape
+ * alone, so that the bits on one machine do. */
 #include "cpu/half_product.h"
 #include "cpu/bf16_tiles.h"
 #include "cpu/bf16_vector.h"
