@@ -192,8 +192,9 @@ static int64_t even_columns(int64_t columns, const tt_conv_loops *loops) {
     return pieces(vectors, pieces(vectors, in_tile)) * loops->lanes;
 }
 
-/* Halves blocks of channels, down to `fewest`, while there are two threads or more to a task: each transforms again what
- * it shares with others, but no sum changes. */
+/* Halves blocks of channels, down to `fewest`, while there are two threads or more to a task: each task transforms
+ * again what it shares with others, but no sum changes. The gradient of weight of 256 by 256 channels, 8 x 8, batch 32,
+ * on 16 threads: 7.7 -> 3.3 ms. */
 static void share_channels(int64_t tasks, int64_t channels, int64_t fewest, int64_t *block, int64_t *blocks) {
     *blocks = pieces(channels, *block);
     while (2 * tasks * *blocks <= tt_get_num_threads() && *block >= 2 * fewest) {
