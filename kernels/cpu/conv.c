@@ -192,16 +192,20 @@ static int64_t even_columns(int64_t columns, const tt_conv_loops *loops) {
     return pieces(vectors, pieces(vectors, in_tile)) * loops->lanes;
 }
 
-/* Halves blocks of channels, down to `fewest`, while there are two threads or more to a task: each task transforms
- * again what it shares with others, but no sum changes. The gradient of weight of 256 by 256 channels, 8 x 8, batch 32,
- * on 16 threads: 7.7 -> 3.3 ms. */
-static void share_channels(int64_t tasks, int64_t channels, int64_t fewest, int64_t *block, int64_t *blocks) {
+/* Halves blocks of channels, multiples of `unit`, while there are too few tasks: each task does again what it shares
+ * with others, but no sum changes. */
+static void share_channels(int64_t tasks, int64_t enough, int64_t channels, int64_t unit, int64_t *block,
+                           int64_t *blocks) {
     *blocks = pieces(channels, *block);
-    while (2 * tasks * *blocks <= tt_get_num_threads() && *block >= 2 * fewest) {
-        *block = pieces(*block / 2, fewest) * fewest;
+    while (tasks * *blocks < enough && *block > 2 * unit) {
+        *block = pieces(pieces(*block, 2), unit) * unit;
         *blocks = pieces(channels, *block);
     }
 }
+
+/* Then fewer than two threads come to a task. The gradient of weight of 256 by 256 channels, 8 x 8, batch 32, which was
+ * two tasks, on 16 threads: 7.7 -> 3.3 ms. */
+static int64_t enough_tasks(void) { return tt_get_num_threads() / 2 + 1; }
 
 /* Is it of that kind, and worth the transforms? */
 static bool suits_winograd(const tt_conv_work *w, int dtype) {
@@ -224,7 +228,7 @@ static bool run_winograd(tt_correlation *c, const tt_conv_loops *loops, int size
     int64_t tiles = most(columns, least(4 * columns, pieces(lines * across, tt_get_num_threads())));
     c->block = most(1, least(lines, tiles / across));
     c->out_block = blocks * rows;
-    share_channels(pieces(lines, c->block), c->out, 4 * rows, &c->out_block, &c->out_blocks);
+    share_channels(pieces(lines, c->block), enough_tasks(), c->out, 2 * rows, &c->out_block, &c->out_blocks);
     tt_parallel(pieces(lines, c->block) * c->out_blocks, 1, table->winograd, c);
     tt_scratch_free(c->packed);
     if (c->failed) tt_fail(TT_OUT_OF_MEMORY, "out of memory for tiles of a convolution");
@@ -256,9 +260,7 @@ static bool run(tt_correlation *c, const tt_conv_loops *loops, int size) {
     c->blocks = pieces(all, c->block);
     int64_t unit = c->last ? by : 4 * loops->tile_rows;
     c->out_block = pieces(c->out, unit) * unit;
-    while (c->groups * c->blocks * pieces(c->out, c->out_block) < TASKS && c->out_block > 2 * unit)
-        c->out_block = pieces(pieces(c->out_block, 2), unit) * unit;
-    c->out_blocks = pieces(c->out, c->out_block);
+    share_channels(c->groups * c->blocks, TASKS, c->out, unit, &c->out_block, &c->out_blocks);
     int64_t work = least(c->block, all) * least(c->out_block, c->out) * (c->rows + 4); /* zeros are written, too */
     tt_parallel(c->groups * c->out_blocks * c->blocks, most(1, GRAIN / work), loops->correlate[c->last], c);
     tt_scratch_free(c->packed);
@@ -290,7 +292,7 @@ static bool run_winograd_weight(tt_correlation *c, const tt_conv_loops *loops, i
     c->parts = most(1, least(pieces(TASKS / 4, c->in_blocks), lines / (4 * c->slice)));
     c->block = pieces(pieces(lines, c->parts), c->slice) * c->slice;
     c->parts = pieces(lines, c->block);
-    share_channels(c->parts, c->in, 16, &c->in_block, &c->in_blocks);
+    share_channels(c->parts, enough_tasks(), c->in, 8, &c->in_block, &c->in_blocks);
     int64_t elements = c->in * pieces(c->out, c->packed_by) * c->packed_by + columns;
     if (!(c->packed = tt_scratch(16 * c->parts * elements * size))) return false;
     tt_parallel(c->parts * c->in_blocks, 1, table->winograd_weigh, c);

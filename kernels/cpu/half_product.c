@@ -68,8 +68,8 @@ static void finish(const tt_product *p, memory *m, char *c, int64_t rows, int64_
     }
 }
 
-int tt_half_speed(const tt_product *p, int64_t rows, int64_t cols) {
-    int tiles = rows > 1 && cols > 1 && tt_is_half(p->dtype) ? tt_tiles() : TT_NO_TILES;
+int tt_half_speed(const tt_product *p) {
+    int tiles = p->m > 1 && p->n > 1 && tt_is_half(p->dtype) ? tt_tiles() : TT_NO_TILES;
     return tiles == TT_TILES_BY_AMX ? 8 : tiles == TT_TILES_BY_VECTORS && p->dtype == TT_BF16 ? 2 : 1;
 }
 
@@ -164,7 +164,7 @@ void tt_half_product(const tt_product *p, const char *a, const char *b, char *c,
     if (p->n == 1 && !p->b.trans && p->b.ld == 1) as_lines.b.trans = true;
     p = &as_lines;
     bool few = is_few(p), fits = p->k && rows <= TILED_BLOCK && cols <= TILED_BLOCK;
-    if (!few && fits && tt_half_speed(p, p->m, p->n) > 1 && multiply_tiles(p, a, b, rows, cols, m)) {
+    if (!few && fits && tt_half_speed(p) > 1 && multiply_tiles(p, a, b, rows, cols, m)) {
         finish(p, m, c, rows, cols, true);
         return;
     }

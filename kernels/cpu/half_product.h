@@ -7,4 +7,4 @@
 void tt_half_product(const tt_product *p, const char *a, const char *b, char *c, int64_t rows, int64_t cols,
                      void *memory);
 int64_t tt_half_memory(void);
-int tt_half_speed(const tt_product *p, int64_t rows, int64_t cols); /* beside float32's, about */
+int tt_half_speed(const tt_product *p); /* beside float32's, about */

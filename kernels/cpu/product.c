@@ -117,7 +117,7 @@ static void run_tiles(void *context, int64_t begin, int64_t end) {
 
 /* Multiplications, or what takes as long. */
 static int64_t work_of(const tt_product *p, int64_t rows, int64_t cols) {
-    return rows * cols * p->k / tt_half_speed(p, rows, cols);
+    return rows * cols * p->k / tt_half_speed(p);
 }
 
 /* What a product whose bits do not depend on its tiles is cut into: multiples of `rows` and `cols`, of these at least
@@ -177,7 +177,7 @@ static void cut(job *p) {
 /* Is it multiplied in tiles of half types, and surely not line by line? (float16's parts may be infinite: then a tile
  * goes another way.) */
 static bool in_tiles(const tt_product *p) {
-    return p->dtype == TT_BF16 && least(p->m, p->n) >= TILED_BY && tt_half_speed(p, p->m, p->n) > 1;
+    return p->dtype == TT_BF16 && least(p->m, p->n) >= TILED_BY && tt_half_speed(p) > 1;
 }
 
 static void run(job *p, int threads) {

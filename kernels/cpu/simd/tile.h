@@ -25,8 +25,8 @@ INLINE void store_some(T *p, uint32_t mask, vec v) {
 #endif
 
 /* Lines of memory that will be read later. While it multiplies, a tile asks for `share` of them every STEPS steps: all
- * at once they would hold up what it reads itself. On one core of a Xeon, with operands in memory: (1024, 1024) by
- * (1024, 256), of which the left one is a transpose, 4.75 -> 3.58 ms (MKL 3.79). */
+ * at once they would hold up what it reads itself. On one core of a Xeon, with operands in memory, (1024, 1024) by
+ * (1024, 256), of which the left one is a transpose: 4.55 -> 3.33 ms (MKL 3.60), packing by whole lines among it. */
 typedef struct {
     const T *from;
     int64_t ld, lines, width, at, share; /* the next one is at from[at]; width is at least 1 */
