@@ -155,12 +155,20 @@ def test_a_long_row_with_an_infinite_number():
     assert not np.isfinite(result).any()
 
 
-def test_infinite_numbers_stay_in_their_rows():
-    x = np.ones((9, 64), "c8")
+@pytest.mark.parametrize("isa", ["baseline", "avx2", "avx512"])
+@pytest.mark.parametrize("dtype", ["c8", "c16"])
+@pytest.mark.parametrize("n", [2**k for k in range(4, 10)])
+def test_infinite_numbers_stay_in_their_rows(isa, dtype, n):
+    """Of an infinite first number every result is infinite: no root of one, which is (1, 0), multiplies it."""
+    before = lib.tt_isa_name()
+    x = np.ones((9, n), dtype)
     x[3, 0] = np.inf
+    if lib.tt_set_isa(isa.encode()) != 0:
+        pytest.skip(f"no {isa} on this machine")
     result = to_numpy(M.fft.fft(M.from_numpy(x)))
+    lib.tt_set_isa(before)
     assert np.isfinite(np.delete(result, 3, 0)).all()
-    assert (result[3].real == np.inf).all()
+    assert (result[3].real == np.inf).all() and np.isfinite(result[3].imag).all()
 
 
 def test_a_group_of_rows_in_place():

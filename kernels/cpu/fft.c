@@ -72,41 +72,44 @@ static void root(int64_t k, int64_t n, double *re, double *im) {
 }
 
 /* The roots of a transform of m numbers, as tt_fft_roots has them, in one table. */
-#define ROOTS_OF(m) (6 * (m) + 2 * ((m) + 2) + 2 * ((m) / 16))
+#define PLACES(m) ((m) / 8 < TT_FFT_LANES ? TT_FFT_LANES : (m) / 8)
+#define ROOTS_OF(m) (14 * PLACES(m) + 2 * (m) + 2 * ((m) / 8) + 2 * ((m) + 2) + (m))
 static tt_fft_roots within(const char *table, int64_t m, int64_t itemsize) {
-    const char *second = table + 3 * m * itemsize, *real = second + 3 * m * itemsize;
-    return (tt_fft_roots){table, second, real, real + 2 * (m + 2) * itemsize};
+    const char *second = table + 14 * PLACES(m) * itemsize, *later = second + 2 * m * itemsize;
+    const char *real = later + 2 * (m / 8) * itemsize;
+    return (tt_fft_roots){table, second, later, real, real + 2 * (m + 2) * itemsize};
 }
 
 static void fill_roots(double *table, int64_t m, bool forward) {
-    double re, im, sign = forward ? 1 : -1, *real = table + 6 * m, *later = real + 2 * (m + 2);
-    for (int64_t step = 0; step < 2; step++)
-        for (int64_t power = 1; power < 4; power++)
-            for (int64_t i = 0; i < m / 4; i++) {
-                double *to = table + (3 * step + power - 1) * m + 2 * i;
-                root(step ? i / 4 * power : i * power, step ? m / 4 : m, &re, &im);
-                to[0] = to[1] = re;
-                to[m / 2] = -sign * im;
-                to[m / 2 + 1] = sign * im;
-            }
+    double *second = table + 14 * PLACES(m), *later = second + 2 * m, *real = later + 2 * (m / 8);
+    double *apart = real + 2 * (m + 2), re, im;
+    int64_t n = m / 8, radix = tt_fft_radix(n), places = 8 * (n / radix);
+    for (int64_t power = 1; power < 8; power++, table += 2 * PLACES(m))
+        for (int64_t q = 0; q < PLACES(m); q++) root(q % n * power, m, &table[q], &table[PLACES(m) + q]);
+    for (int64_t power = 1; power < radix; power++, second += 2 * places)
+        for (int64_t k = 0; k < places; k++) root(k / 8 * power, n, &second[k], &second[places + k]);
+    for (int64_t k = 0; k < n; k++) root(k, n, &later[2 * k], &later[2 * k + 1]);
     for (int64_t k = 0; k <= m / 2; k++, real += 2) {
         root(k, 2 * m, &re, &im);
         real[0] = forward ? re / 2 : -re;
         real[1] = -real[0];
         real[m + 2] = real[m + 3] = forward ? im / 2 : im;
-    }
-    for (int64_t k = 0; k < m / 16; k++) {
-        root(k, m / 16, &re, &im);
-        later[2 * k] = re;
-        later[2 * k + 1] = sign * im;
+        if (k == m / 2) continue;
+        apart[k] = real[0];
+        apart[m / 2 + k] = real[m + 2];
     }
 }
 
+/* In whole cache lines. */
+static void *room_for_roots(int64_t m, int64_t itemsize) {
+    return aligned_alloc(64, (size_t)(pieces(ROOTS_OF(m) * itemsize, 64) * 64));
+}
+
 static void *make_roots(int64_t m, bool wide, bool forward) {
-    double *table = malloc((size_t)ROOTS_OF(m) * sizeof(double));
+    double *table = room_for_roots(m, 8);
     if (table) fill_roots(table, m, forward);
     if (wide || !table) return table;
-    float *narrow = malloc((size_t)ROOTS_OF(m) * sizeof(float));
+    float *narrow = room_for_roots(m, 4);
     for (int64_t k = 0; narrow && k < ROOTS_OF(m); k++) narrow[k] = (float)table[k];
     free(table);
     return narrow;
@@ -137,6 +140,24 @@ static void row_at(const fft_job *j, int64_t row, char **in, char **out) {
     }
 }
 
+/* `count` rows, and the last of them again up to TT_FFT_TOGETHER. */
+static void rows_at(const fft_job *j, int64_t first, int64_t count, char **in, char **out) {
+    int last = j->ndim - 1;
+    int64_t left = 0; /* where one step leads from row to row */
+    for (int k = 0; k < TT_FFT_TOGETHER; k++) {
+        if (k >= count) {
+            in[k] = in[count - 1];
+            out[k] = out[count - 1];
+        } else if (left-- > 0) {
+            in[k] = in[k - 1] + j->step_in[last];
+            out[k] = out[k - 1] + j->step_out[last];
+        } else {
+            row_at(j, first + k, &in[k], &out[k]);
+            left = j->shape[last] - (first + k) % j->shape[last] - 1;
+        }
+    }
+}
+
 /* Rows [begin, end) of TT_FFT_TOGETHER. */
 static void run_together(void *context, int64_t begin, int64_t end) {
     fft_job *j = context;
@@ -156,14 +177,11 @@ static void run_together(void *context, int64_t begin, int64_t end) {
         __atomic_store_n(&j->failed, true, __ATOMIC_RELAXED);
         return;
     }
-    int64_t m = from_real || to_real ? w->size / 2 : w->size;
-    bool is_short = m < 4 * tt_fft_loops[tt_isa_index]->types[wide].numbers;
     for (; begin < end; begin++) {
         int64_t first = begin * TT_FFT_TOGETHER;
         r.rows = least(TT_FFT_TOGETHER, j->rows - first);
-        for (int k = 0; k < TT_FFT_TOGETHER; k++) row_at(j, least(first + k, j->rows - 1), &r.in[k], &r.out[k]);
-        if (is_short) tt_fft_loops[tt_isa_index]->types[wide].run_short(&r);
-        else tt_fft_loops[tt_isa_index]->types[wide].run(&r);
+        rows_at(j, first, r.rows, r.in, r.out);
+        tt_fft_loops[tt_isa_index]->types[wide].run(&r);
         for (int k = 0; k < r.rows && j->mirror; k++) mirror_rows(j, r.out[k], 1);
     }
     tt_scratch_free(r.room);
@@ -258,7 +276,7 @@ static bool run_long(const fft_job *j) {
     const tt_fft_table *table = tt_fft_loops[tt_isa_index];
     const char *roots = long_roots_of(w->size, pitch, count, wide);
     tt_fft_roots few;
-    bool made = roots && find_roots(16 * TT_FFT_PARTS, wide, true, &few);
+    bool made = roots && find_roots(8 * TT_FFT_PARTS, wide, true, &few);
     char *parts = made ? tt_scratch((TT_FFT_PARTS * pitch + TT_FFT_LANES) * size) : NULL;
     if (!parts) return tt_fail(TT_OUT_OF_MEMORY, "out of memory for a row of a Fourier transform"), false;
     for (int64_t row = 0; row < j->rows; row++) {
@@ -283,7 +301,7 @@ static bool run_long(const fft_job *j) {
         long_job join = {{parts, to, j->stride_out, w->size, pitch, count, from_real, w->forward || from_real, w->scale,
                           roots, roots + TT_FFT_PARTS * pitch * size / 2, few.later},
                          table->types[wide].join};
-        int lanes = 2 * table->types[wide].numbers;
+        int lanes = table->types[wide].lanes;
         tt_parallel(pieces(count, lanes), GRAIN / (TT_FFT_PARTS * lanes) + 1, join_range, &join);
         if (j->mirror) mirror_rows(j, to, 1);
     }

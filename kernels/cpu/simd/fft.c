@@ -1,5 +1,6 @@
 /* Fourier transforms of rows of a power of two: notes in cpu/fft.h. */
 #include "cpu/fft.h"
+#include "core/sizes.h"
 #include "cpu/simd.h"
 #include <string.h>
 
@@ -15,31 +16,23 @@
 #define T float
 #define MASK int32_t /* of T's size */
 #define SIGN INT32_MIN
-#define WIDTH (BYTES / 4)
+#define LANES (BYTES / 4)
 #define OF(name) name##_f32
 #include "cpu/simd/fft_long_loops.h"
+#include "cpu/simd/fft_step_loops.h"
 #include "cpu/simd/fft_row_loops.h"
-#undef WIDTH
-#undef OF
-#if BYTES == 64 /* which the shortest rows would not fill */
-#define WIDTH 8
-#define OF(name) name##_half_f32
-#include "cpu/simd/fft_row_loops.h"
-#undef WIDTH
-#undef OF
-#else
-#define run_half_f32 run_f32
-#endif
 #undef T
 #undef MASK
 #undef SIGN
+#undef LANES
+#undef OF
 #define T double
 #define MASK int64_t
 #define SIGN INT64_MIN
-#define WIDTH (BYTES / 8)
+#define LANES (BYTES / 8)
 #define OF(name) name##_f64
 #include "cpu/simd/fft_long_loops.h"
+#include "cpu/simd/fft_step_loops.h"
 #include "cpu/simd/fft_row_loops.h"
 
-const tt_fft_table TT_LOCAL(tt_fft_loops) = {
-    {{BYTES / 8, run_f32, run_half_f32, join_f32}, {BYTES / 16, run_f64, run_f64, join_f64}}};
+const tt_fft_table TT_LOCAL(tt_fft_loops) = {{{BYTES / 4, run_f32, join_f32}, {BYTES / 8, run_f64, join_f64}}};

@@ -4,7 +4,6 @@ typedef T OF(lanes) __attribute__((vector_size(BYTES), may_alias));
 typedef T OF(anywhere) __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias));
 typedef MASK OF(lane_mask) __attribute__((vector_size(BYTES)));
 #define vec OF(lanes)
-#define LANES ((int)(BYTES / sizeof(T)))
 
 /* A step of radix 4: numbers p + n/4 {0, 1, 2, 3} of each of `s` sequences of n, to 4 p + {0, 1, 2, 3}. The roots of
  * order n are s apart. */
@@ -105,4 +104,3 @@ static void OF(join)(const tt_fft_long *w, int64_t begin, int64_t end) {
 }
 
 #undef vec
-#undef LANES
