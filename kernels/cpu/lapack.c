@@ -23,6 +23,7 @@ TT_ISA_TABLES(tt_triangle_table, tt_triangle_loops)
 #define NOT_FINITE (-1)                  /* an `info`, */
 #define NO_MEMORY INT_MIN                /* and one that ends it all */
 
+#define SMALL 32    /* rows and columns that are not the library's */
 #define LARGE 192   /* rows of a matrix on which several threads may work, */
 #define PANEL 64    /* its columns, or reflections of them, that are applied at once; */
 #define COLUMNS 128 /* eigenvectors, or rows below a corner, that are one thread's, */
