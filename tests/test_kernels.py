@@ -4,6 +4,7 @@ import pathlib
 import struct
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -200,6 +201,33 @@ def test_blocks_return_to_the_caches_from_any_thread():
     stats = tt.cpu.memory_stats()
     assert stats["reserved_bytes.all.current"] >= stats["allocated_bytes.all.current"]
     assert stats["allocated_bytes.all.peak"] >= before
+
+
+def test_scratch_memory_of_threads_that_ended_is_given_back():
+    """A thread keeps the last block that a product has worked in."""
+    a, b = tt.ones(100, 100), tt.ones(600, 600)
+
+    def work():
+        for x in (a, b, a, b):
+            x @ x
+
+    def reserved():
+        tt.cpu.empty_cache()
+        return tt.cpu.memory_stats()["reserved_bytes.all.current"]
+
+    before = tt.get_num_threads()
+    tt.set_num_threads(1)
+    work()
+    held = reserved()
+    for _ in range(4):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    end = time.monotonic() + 10  # the last one may still be ending
+    while reserved() != held and time.monotonic() < end:
+        time.sleep(0.01)
+    tt.set_num_threads(before)
+    assert reserved() == held
 
 
 def test_out_of_memory_names_the_size():

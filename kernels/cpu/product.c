@@ -15,7 +15,9 @@
 
 #define TILE 512 /* the most rows and columns of one call of the library's */
 #define TILE_MIN 64 /* and the fewest that a tile is cut down to */
-#define PARALLEL_WORK ((int64_t)1 << 20) /* multiplications that are worth a second thread */
+#define PARALLEL_WORK ((int64_t)1 << 18) /* multiplications that are worth a second thread, */
+#define VECTOR_WORK ((int64_t)1 << 17)   /* with a vector, */
+#define LIBRARY_WORK ((int64_t)1 << 20)  /* and by the library, which threads call one after the other at first */
 #define JOB_LEAST ((int64_t)1 << 18) /* a product that is worth a job */
 #define JOB_MOST ((int64_t)1 << 26) /* and, times threads, few enough to be left to one */
 #define PACKING 6 /* multiplications that take as long as packing an element of a strip */
@@ -162,11 +164,11 @@ static void cut(job *p) {
         run = run < TILE_MIN ? TILE_MIN : run;
         if (p->p->n > 1) p->tile_n = run;
         else p->tile_m = run;
-    } else if (work > PARALLEL_WORK) {
+    } else if (work > LIBRARY_WORK) {
         for (;;) {
             int64_t tm = p->tile_m < p->p->m ? p->tile_m : p->p->m, tn = p->tile_n < p->p->n ? p->tile_n : p->p->n;
             bool enough = pieces(p->p->m, tm) * pieces(p->p->n, tn) * p->p->stack >= wanted;
-            if (enough || work_of(p->p, tm, tn) < PARALLEL_WORK) break;
+            if (enough || work_of(p->p, tm, tn) < LIBRARY_WORK) break;
             if ((tm >= tn ? tm : tn) < 2 * TILE_MIN) break;
             if (tm > tn) p->tile_m = (pieces(tm, 2) + 15) / 16 * 16;
             else p->tile_n = (pieces(tn, 2) + 15) / 16 * 16;
@@ -181,7 +183,8 @@ static bool in_tiles(const tt_product *p) {
 }
 
 static void run(job *p, int threads) {
-    if (p->strips || in_tiles(p->p)) cut_evenly(p, threads);
+    bool evenly = p->strips || in_tiles(p->p), vector = p->p->m == 1 || p->p->n == 1;
+    if (evenly) cut_evenly(p, threads);
     else cut(p);
     p->across = pieces(p->p->n, p->tile_n);
     p->tiles = pieces(p->p->m, p->tile_m) * p->across;
@@ -190,7 +193,8 @@ static void run(job *p, int threads) {
         return;
     }
     int64_t rows = p->tile_m < p->p->m ? p->tile_m : p->p->m, cols = p->tile_n < p->p->n ? p->tile_n : p->p->n;
-    int64_t work = work_of(p->p, rows, cols), worth = p->p->m == 1 || p->p->n == 1 ? PARALLEL_WORK >> 3 : PARALLEL_WORK;
+    int64_t work = work_of(p->p, rows, cols);
+    int64_t worth = vector ? VECTOR_WORK : evenly ? PARALLEL_WORK : LIBRARY_WORK;
     tt_parallel(p->p->stack * p->tiles, work >= worth ? 1 : worth / (work + 1) + 1, run_tiles, p);
 }
 
@@ -231,8 +235,7 @@ static bool put_off(const job *p, tt_array *out, const tt_array *a, const tt_arr
 
 /* Might several threads work on it, or another one than this? */
 static bool may_be_shared(const tt_product *p) {
-    return p->asynchronous ||
-           (double)p->m * (double)p->n * (double)p->k * (double)p->stack > (double)(PARALLEL_WORK >> 3);
+    return p->asynchronous || (double)p->m * (double)p->n * (double)p->k * (double)p->stack > (double)VECTOR_WORK;
 }
 
 bool tt_cpu_product(tt_product *p, tt_array *out, const tt_array *a, const tt_array *b, tt_array *bias) {

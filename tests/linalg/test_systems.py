@@ -47,6 +47,23 @@ def test_solve_takes_the_shapes_that_torch_takes(torch, a, b, left):
             assert ours.numel() == 0 or ours.stride() == theirs.stride()
 
 
+@pytest.mark.parametrize("columns", [1, 3, 20])
+@pytest.mark.parametrize("n", [1, 2, 5, 16, 31, 32, 33])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_factors_of_matrices_of_many_exchanges(dtype, n, columns):
+    """LU, and solutions by it from both sides, of matrices whose largest elements lie off the diagonal."""
+    A = np.random.default_rng(n).standard_normal((7, n, n)).astype(dtype) + 3 * np.eye(n, dtype=dtype)[::-1]
+    B = np.random.default_rng(columns).standard_normal((7, n, columns)).astype(dtype)
+    LU, pivots = tt.linalg.lu_factor(tt.from_numpy(A))
+    P, L, U = tt.lu_unpack(LU, pivots)
+    tolerance = {"rtol": 1e-9, "atol": 1e-10} if dtype == "f8" else {"rtol": 2e-3, "atol": 2e-3}
+    np.testing.assert_allclose((P @ L @ U).numpy(), A, **tolerance)
+    assert L.abs().max() <= 1
+    for adjoint in (False, True):
+        X = tt.linalg.lu_solve(LU, pivots, tt.from_numpy(B), adjoint=adjoint).numpy()
+        np.testing.assert_allclose((A.transpose(0, 2, 1) if adjoint else A) @ X, B, **tolerance)
+
+
 def test_one_matrix_serves_many_right_hand_sides():
     """A is factored once, whatever batch B has: there is one info for each A."""
     A, B = tt.tensor(matrices(2, 1, 5, 5)), tt.tensor(np.random.default_rng(0).standard_normal((300, 5, 2)))
