@@ -2,8 +2,9 @@
  *
  * A storage's header stands in front of its data, in one block. Blocks fall into size classes: 64-byte steps up to
  * 1 KiB, then four steps per power of two, so at most a fifth is lost. Small classes have a free list per thread (no
- * lock in the hot path), the others one list each behind a lock. Blocks of large classes keep their pages: on Linux
- * touching fresh pages costs several times the arithmetic (16M floats: 18 ms against 4). */
+ * lock in the hot path), the others one list each behind a lock; of scratch memory a thread keeps one block. Blocks of
+ * large classes keep their pages: on Linux touching fresh pages costs several times the arithmetic (16M floats: 18 ms
+ * against 4). */
 #include "core/tt.h"
 #include "core/jobs.h"
 #include "core/fork.h"
@@ -35,7 +36,7 @@
 #define NUM_CLASSES (SMALL_CLASSES + 4 * 38)
 #define PER_THREAD 64 /* blocks of one class that a thread keeps to itself */
 #define HUGE_PAGE ((int64_t)1 << 21)
-#define MOST_SPARE ((int64_t)1 << 21)
+#define MOST_SPARE ((int64_t)1 << 21) /* bytes of scratch memory that a thread keeps */
 
 _Static_assert(sizeof(tt_storage) <= HEADER, "the header holds the storage");
 
@@ -46,7 +47,7 @@ static struct {
 typedef struct {
     tt_storage *blocks[SMALL_CLASSES];
     int counts[SMALL_CLASSES];
-    tt_storage *spare; /* the block of tt_scratch that was freed last, of up to MOST_SPARE bytes */
+    tt_storage *spare; /* the scratch memory that was freed last */
     tt_array *arrays;
     int num_arrays;
     bool registered; /* it is handed over when the thread ends */
