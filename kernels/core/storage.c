@@ -380,8 +380,8 @@ void *tt_scratch(int64_t nbytes) {
     return s ? s->data : NULL;
 }
 
-/* The next piece of a region wants as much, and finds it in this core's caches: on 16 cores of a Xeon, rfft of 1024 rows
- * of 256 takes 20 us; 56 where each piece goes to the shared list for it. */
+/* The next piece of a region wants as much, and finds it in this core's caches: on 16 cores of a Xeon, rfft of 1024
+ * rows of 256 takes 20 us; 56 where each piece goes to the shared list for it. */
 void tt_scratch_free(void *p) {
     tt_storage *s = p ? (tt_storage *)((char *)p - HEADER) : NULL, *before = cache.spare;
     if (!s) return;
