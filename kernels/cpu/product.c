@@ -17,7 +17,7 @@
 #define TILE_MIN 64 /* and the fewest that a tile is cut down to */
 #define PARALLEL_WORK ((int64_t)1 << 18) /* multiplications that are worth a second thread, */
 #define VECTOR_WORK ((int64_t)1 << 17)   /* with a vector, */
-#define LIBRARY_WORK ((int64_t)1 << 20)  /* and by the library, which threads call one after the other at first */
+#define LIBRARY_WORK ((int64_t)1 << 20)  /* and by the library, whose calls wait for a lock */
 #define JOB_LEAST ((int64_t)1 << 18) /* a product that is worth a job */
 #define JOB_MOST ((int64_t)1 << 26) /* and, times threads, few enough to be left to one */
 #define PACKING 6 /* multiplications that take as long as packing an element of a strip */

@@ -38,8 +38,8 @@ INLINE void OF(held_of)(const tt_fft_roots *roots, const bool back, const bool f
     const int n = LANES > 8 ? 4 : LANES, some = 8 / n;
 #if LANES > 8
     number u[8] = {w[1], w[1], w[3], w[3], w[5], w[5], w[7], w[7]};
-    OF(second_of)(4, 2, w, roots->second, 32, finite ? ALL : BUT_FIRST);
-    OF(second_of)(4, 2, u, (const T *)roots->second + 16, 32, ALL);
+    OF(second_of)(4, 2, w, roots->second, 2 * LANES, finite ? ALL : BUT_FIRST);
+    OF(second_of)(4, 2, u, (const T *)roots->second + LANES, 2 * LANES, ALL);
 #pragma GCC unroll 4
     for (int j = 0; j < 4; j++) w[4 + j] = u[j];
 #endif
@@ -120,6 +120,10 @@ INLINE void OF(fetch)(char *const *rows, int64_t r, int64_t ahead, int64_t parts
     }
 }
 
+INLINE void OF(scale)(T *y, int64_t parts, double scale) {
+    for (int64_t k = 0; scale != 1 && k < parts; k++) y[k] *= (T)scale;
+}
+
 /* As many rows at once as fill a vector: from where their numbers lie together, or from copies. */
 INLINE void OF(rows)(const tt_fft_rows *w, const bool back) {
     bool real = w->from_real || w->to_real;
@@ -141,7 +145,7 @@ INLINE void OF(rows)(const tt_fft_rows *w, const bool back) {
         }
         if (w->from_real) OF(held_real_row)(&w->roots, x, y);
         else OF(held_row)(&w->roots, back, x, y);
-        for (int64_t k = 0; w->scale != 1 && k < out; k++) y[k] *= (T)w->scale;
+        OF(scale)(y, out, w->scale);
     }
     for (int64_t first = 0; m != 8 * LANES && first < w->rows; first += together) {
         const T *x[TT_FFT_TOGETHER];
@@ -161,10 +165,10 @@ INLINE void OF(rows)(const tt_fft_rows *w, const bool back) {
                 y[k] = place ? (T *)w->out[row] : copies + row * pitch; /* x has been read, or is no copy */
                 z[k] = w->from_real ? even_odd + 2 * m * k : y[k];
             }
-            OF(other_steps)(m, &w->roots, back, work + 2 * m * r, room, z[0], z[1]);
+            OF(other_steps)(m, &w->roots, back, work + 2 * m * r, room, z);
             for (int64_t k = 0; k < finished && r + k < count; k++) {
                 if (w->from_real) OF(real_row)(m, w->roots.real, true, z[k], y[k]);
-                for (int64_t i = 0; w->scale != 1 && i < out; i++) y[k][i] *= (T)w->scale;
+                OF(scale)(y[k], out, w->scale);
                 if (place) OF(fetch)(w->out, first + r + k, 2, out, true); /* 0.9 of the time */
             }
         }

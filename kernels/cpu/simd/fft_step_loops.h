@@ -297,15 +297,14 @@ INLINE void OF(last_of_two)(const int n, const bool back, const T *x, const T *x
 }
 #endif
 
-/* What the first step has left of two rows in `x`, by way of `room`, to `y` and `y2`; of long ones, of one alone. */
-INLINE void OF(other_steps)(int64_t m, const tt_fft_roots *roots, const bool back, T *x, T *room, T *y, T *y2) {
+/* What the first step has left of two rows in `x`, by way of `room`, to both of `y`; of long ones, of one alone. */
+INLINE void OF(other_steps)(int64_t m, const tt_fft_roots *roots, const bool back, T *x, T *room, T *const *y) {
     int64_t n = m / 8, s = 8;
-    (void)y2;
 #if LANES > 8
     if (n <= 8) {
-        if (n == 2) OF(last_of_two)(2, back, x, x + 2 * m, y, y2);
-        else if (n == 4) OF(last_of_two)(4, back, x, x + 2 * m, y, y2);
-        else OF(last_of_two)(8, back, x, x + 2 * m, y, y2);
+        if (n == 2) OF(last_of_two)(2, back, x, x + 2 * m, y[0], y[1]);
+        else if (n == 4) OF(last_of_two)(4, back, x, x + 2 * m, y[0], y[1]);
+        else OF(last_of_two)(8, back, x, x + 2 * m, y[0], y[1]);
         return;
     }
 #endif
@@ -325,7 +324,7 @@ INLINE void OF(other_steps)(int64_t m, const tt_fft_roots *roots, const bool bac
         x = room;
         room = from;
     }
-    if (n == 2) OF(last_step)(2, s, back, x, y);
-    else if (n == 4) OF(last_step)(4, s, back, x, y);
-    else OF(last_step)(8, s, back, x, y);
+    if (n == 2) OF(last_step)(2, s, back, x, y[0]);
+    else if (n == 4) OF(last_step)(4, s, back, x, y[0]);
+    else OF(last_step)(8, s, back, x, y[0]);
 }
