@@ -22,7 +22,7 @@ class BuildKernels(build_ext):
     """Compiles every C file in one pool, kernels/cpu/simd/*.c once per instruction set, and links the objects.
 
     An object is kept in build/kernels, and compiled again only if its source, a header that it includes, or the
-    command has changed.
+    command has changed. TINYTORCH_CFLAGS come after our own flags, so that `-O1 -g` changes those.
     """
 
     def finalize_options(self):
@@ -43,13 +43,14 @@ class BuildKernels(build_ext):
     def build_extension(self, ext):
         version = subprocess.run([*self.compiler.compiler_so, "--version"], capture_output=True, text=True, check=False)
         simd = [] if "clang" in version.stdout.lower() else BUILD["GCC"]
-        flags = [*ext.extra_compile_args, "-g" if os.environ.get("TINYTORCH_DEBUG_SYMBOLS") else "-g0"]
+        flags = [*ext.extra_compile_args, "-g0"]
+        given = os.environ.get("TINYTORCH_CFLAGS", "").split()
         jobs = [
-            (source, flags + simd + BUILD["ISAS"][isa], [("TT_ISA", isa)])
+            (source, flags + simd + BUILD["ISAS"][isa] + given, [("TT_ISA", isa)])
             for source in BUILD["SIMD_SOURCES"]
             for isa in BUILD["ISAS"]
         ]
-        jobs += [(source, flags, []) for source in sorted(ext.sources, key=os.path.getsize, reverse=True)]
+        jobs += [(source, flags + given, []) for source in sorted(ext.sources, key=os.path.getsize, reverse=True)]
         with concurrent.futures.ThreadPoolExecutor(self.parallel or len(os.sched_getaffinity(0))) as pool:
             ext.extra_objects = list(pool.map(lambda job: self.compile_one(ext, version.stdout, *job), jobs))
         ext.sources = []
