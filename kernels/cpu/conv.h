@@ -35,6 +35,7 @@ typedef struct {
     char *source, *weight, *target, *bias; /* contiguous or channels last; weight: with any strides; bias: or NULL */
     char *packed; /* the weight, in blocks: conv_pack.h. For gradients of weight: parts to be added */
     int64_t packed_by; /* channels of such a block */
+    int64_t phases; /* correlations in an array, this one the first, that are computed together, block by block */
     bool last; /* channels lie next to each other */
     bool winograd; /* Note [Fewer multiplications] */
     int64_t slice; /* rows of a slice; of the gradient of weight: places */
@@ -80,8 +81,8 @@ static inline bool tt_conv_has(const tt_correlation *c, const tt_conv_tap_at *ta
  * the second is for channels that lie next to each other. */
 typedef struct {
     int64_t lanes, tile_rows, tile_columns;
-    tt_range_fn pack; /* blocks of the weight: groups x blocks of packed_by */
-    tt_range_fn correlate[2]; /* tasks: groups x out_blocks x blocks */
+    tt_range_fn pack; /* blocks of the weight: phases x groups x blocks of packed_by */
+    tt_range_fn correlate[2]; /* tasks: groups x out_blocks x blocks, of every phase */
     tt_range_fn weigh[2]; /* tasks: parts x groups x in_blocks x out_blocks */
     tt_range_fn add_parts; /* rows of the weight's gradient: groups x out */
     /* groups of one channel: groups; planes x blocks, or blocks of places; parts x groups, or x 4 vectors of them */
@@ -91,7 +92,7 @@ typedef struct {
 typedef struct {
     tt_conv_loops types[3]; /* float32, float64, int64 */
     /* Note [Fewer multiplications] in simd/conv_winograd.h, of float32: blocks of the weight; lines of tiles;
-     * parts of the lines x blocks of the source's channels; the source's channels */
+     * parts of the lines x blocks of the source's channels x blocks of the target's; the source's channels */
     tt_range_fn winograd_weight, winograd, winograd_weigh, winograd_add_parts;
 } tt_conv_table;
 

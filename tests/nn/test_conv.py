@@ -107,6 +107,8 @@ LARGE = {
     "one channel": ((2, 1, 900), (1, 1, 300), {"padding": 40}),
     "image": ((3, 35, 19, 23), (70, 35, 3, 3), {"padding": 1}),
     "strided image": ((3, 33, 20, 17), (20, 33, 3, 3), {"padding": 1, "stride": 2}),
+    "steps of 3 and 2": ((2, 19, 20, 17), (36, 19, 3, 3), {"padding": 1, "stride": (3, 2)}),
+    "steps of 5": ((2, 5, 21, 23), (7, 5, 3, 3), {"stride": 5}),
     "tiles of 2 x 2": ((2, 64, 13, 37), (50, 64, 3, 3), {"padding": 1}),
     "tiles of 2 x 2 in small images": ((18, 50, 5, 5), (66, 50, 3, 3), {"padding": (2, 1)}),
     "one tap": ((2, 70, 15, 13), (51, 70, 1, 1), {}),

@@ -25,6 +25,7 @@ static int64_t run_step(const tt_correlation *c) {
 #define LANES_OF LANES_4
 #define EVEN_LANES_OF EVEN_LANES_4
 #define STORE_LANES STORE_LANES_4
+#define STORE_EVEN_LANES STORE_EVEN_LANES_4
 #include "cpu/simd/tile.h"
 #include "cpu/simd/conv_pack.h"
 #include "cpu/simd/conv_loops.h"
@@ -39,6 +40,7 @@ static int64_t run_step(const tt_correlation *c) {
 #define LANES_OF LANES_8
 #define EVEN_LANES_OF EVEN_LANES_8
 #define STORE_LANES STORE_LANES_8
+#define STORE_EVEN_LANES STORE_EVEN_LANES_8
 #include "cpu/simd/tile.h"
 #include "cpu/simd/conv_pack.h"
 #include "cpu/simd/conv_loops.h"
@@ -51,6 +53,7 @@ static int64_t run_step(const tt_correlation *c) {
 #define LANES_OF LANES_8
 #define EVEN_LANES_OF EVEN_LANES_8
 #define STORE_LANES STORE_LANES_8
+#define STORE_EVEN_LANES STORE_EVEN_LANES_8
 #include "cpu/simd/tile.h"
 #include "cpu/simd/conv_pack.h"
 #include "cpu/simd/conv_loops.h"

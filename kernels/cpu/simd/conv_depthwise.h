@@ -1,24 +1,6 @@
 /* Convolutions whose groups have one channel each: sums of shifted lines. Included by conv.c for each type
  * of elements T. */
 
-/* LANES elements at p[k step] for the lanes of a mask, else 0. */
-INLINE vec OF(spaced)(int64_t step, uint32_t mask, const T *p) {
-    vec v = {0};
-    if (step == 1) return LANES_OF(v, mask, p);
-    if (step == 2) return EVEN_LANES_OF(v, mask, p);
-    for (int k = 0; k < LANES; k++)
-        if (mask >> k & 1) v[k] = p[k * step];
-    return v;
-}
-
-INLINE void OF(store)(int64_t step, uint32_t mask, T *p, vec v) {
-    if (step == 1 && mask == ALL_LANES) *(vec *)p = v;
-    else if (step == 1) STORE_LANES(p, mask, v);
-    else
-        for (int k = 0; k < LANES; k++)
-            if (mask >> k & 1) p[k * step] = v[k];
-}
-
 /* What a task of one plane works on: lines of the source as vectors find them, without edges and strides. Element
  * k step + r of a line lies at [r][k - least], with zeros around; a line outside of the source is one of zeros. */
 typedef struct {

@@ -8,18 +8,22 @@ typedef struct {
     uint32_t *within;
     const T **pointers;
     tt_conv_taps taps;
+    const tt_correlation *taps_of;
     char *memory;
 } OF(room);
 
 static bool OF(make_room)(OF(room) * r, const tt_correlation *c, int64_t panel, int64_t packed, int64_t sums,
                           int64_t places, int64_t pointers) {
-    int64_t masks = 0;
-    for (int d = 0; d < DIMS; d++) masks += c->axis[d].taps;
+    int64_t masks = 0, taps = 0;
+    for (const tt_correlation *phase = c; phase < c + c->phases; phase++) {
+        masks = most(masks, phase->axis[0].taps + phase->axis[1].taps + phase->axis[2].taps);
+        taps = most(taps, phase->taps);
+    }
     int64_t vectors = pieces(places, LANES),
             sizes[8] = {panel * (int64_t)sizeof(T),      packed * (int64_t)sizeof(T),
                         sums * (int64_t)sizeof(T),       places * (int64_t)sizeof(tt_conv_place),
                         vectors * (int64_t)sizeof(runs), vectors * masks * (int64_t)sizeof(uint32_t),
-                        pointers * (int64_t)sizeof(T *), c->taps * (int64_t)sizeof(tt_conv_tap_at)};
+                        pointers * (int64_t)sizeof(T *), taps * (int64_t)sizeof(tt_conv_tap_at)};
     char *at[8];
     if (!(r->memory = tt_conv_memory(8, sizes, at))) return false;
     r->panel = (T *)at[0];
@@ -30,6 +34,7 @@ static bool OF(make_room)(OF(room) * r, const tt_correlation *c, int64_t panel, 
     r->within = (uint32_t *)at[5];
     r->pointers = (const T **)at[6];
     r->taps.tap = (tt_conv_tap_at *)at[7];
+    r->taps_of = NULL;
     return true;
 }
 
@@ -40,136 +45,135 @@ static bool OF(dense)(const tt_conv_place *p, int64_t n) {
     return true;
 }
 
-/* Sums [row][place] to the target, where places of a line lie next to each other: a run at a time. */
-static void OF(store_lines)(const tt_conv_place *p, int64_t count, const T *sums, int64_t wide, int64_t rows, T *target,
-                            const tt_correlation *c) {
+/* Sums [row][place] to the target, where places of a line are `step` elements apart: a run at a time. */
+static void OF(store_lines)(const tt_conv_place *p, int64_t count, int64_t step, const T *sums, int64_t rows, T *target,
+                            int64_t of_row) {
     for (int64_t j = 0, n; j < count; j += n) {
-        for (n = 1; n < LANES && j + n < count && p[j + n].target == p[j].target + n;) n++;
+        for (n = 1; n < LANES && j + n < count && p[j + n].target == p[j].target + n * step;) n++;
         uint32_t mask = n == LANES ? ALL_LANES : (1u << n) - 1;
         for (int64_t i = 0; i < rows; i++)
-            STORE_LANES(target + i * c->target_channel + p[j].target, mask, *(const vec *)(sums + i * wide + j));
+            OF(store)(step, mask, target + i * of_row + p[j].target, *(const vec *)(sums + i * COLUMNS + j));
     }
 }
 
-/* Channels of the target are rows, places columns: strips of COLUMNS places. */
+/* Channels of the target are rows, a strip of COLUMNS places columns. */
+static void OF(correlate_strip)(const tt_correlation *c, int64_t item, OF(room) * r) {
+    int64_t part = item / c->blocks, g = part / c->out_blocks, first_out = part % c->out_blocks * c->out_block;
+    int64_t first = item % c->blocks * COLUMNS, count = least(COLUMNS, c->batch * c->places - first), row = 0;
+    if (count <= 0) return; /* another phase has more places */
+    int64_t m = least(c->out_block, c->out - first_out), channel = g * c->out + first_out;
+    int64_t step = c->axis[DIMS - 1].stride * c->axis[DIMS - 1].target, vectors = pieces(count, LANES);
+    const T *from = (const T *)c->source + g * c->in * c->source_channel;
+    const T *bias = c->bias ? (const T *)c->bias + channel : NULL;
+    const T *weight =
+        (const T *)c->packed + (g * pieces(c->out, TILE_ROWS) + first_out / TILE_ROWS) * c->rows * TILE_ROWS;
+    T *target = (T *)c->target + channel * c->target_channel;
+    const tt_conv_place *p = r->places;
+    tt_conv_locate(c, first, count, r->places);
+    OF(find_runs)(c, p, count, r->of, r->within);
+    do {
+        int64_t k = least(c->slice, c->rows - row);
+        bool is_first = row == 0, is_last = row + k == c->rows;
+        bool direct = is_last && count % LANES == 0 && OF(dense)(p, count);
+        OF(unfold)(c, from, c->in, row, row + k, r->of, r->within, vectors, r->panel, COLUMNS);
+        for (int64_t o = 0; o < m; o += TILE_ROWS) {
+            T *sums = r->sums + o * COLUMNS, *to = target + o * c->target_channel;
+            OF(operands)
+            x = {.k = k,
+                 .a = weight + o * c->rows + row * TILE_ROWS,
+                 .a_step = TILE_ROWS,
+                 .b = r->panel,
+                 .b_step = COLUMNS,
+                 .kind = !is_first ? MATRIX
+                         : bias    ? OF_ROWS
+                                   : NOTHING,
+                 .add = is_first ? bias ? bias + o : NULL : sums,
+                 .add_step = COLUMNS,
+                 .out = direct ? to + p->target : sums,
+                 .out_step = direct ? c->target_channel : COLUMNS};
+            int64_t rows = least(TILE_ROWS, m - o);
+            OF(product)(rows, (int)vectors, false, x);
+            if (is_last && !direct) OF(store_lines)(p, count, step, sums, rows, to, c->target_channel);
+        }
+        row += k;
+    } while (row < c->rows);
+}
+
 static void OF(correlate)(void *context, int64_t begin, int64_t end) {
     tt_correlation *c = context;
-    OF(room) r;
-    int64_t strips = c->block / COLUMNS, masks = 0, all = c->batch * c->places;
-    for (int d = 0; d < DIMS; d++) masks += c->axis[d].taps;
-    int64_t strip_size = c->slice * COLUMNS, wide = strips * COLUMNS;
-    bool dense_lines = c->axis[DIMS - 1].stride * c->axis[DIMS - 1].target == 1;
-    if (!OF(make_room)(&r, c, strips * strip_size, 0, c->out_block * wide + LANES, wide, 0)) {
+    OF(room) r = {0};
+    int64_t slice = 0;
+    for (int64_t p = 0; p < c->phases; p++) slice = most(slice, c[p].slice);
+    if (!OF(make_room)(&r, c, slice * COLUMNS, 0, c->out_block * COLUMNS + LANES, COLUMNS, 0)) {
         __atomic_store_n(&c->failed, true, __ATOMIC_RELAXED);
         return;
     }
-    for (int64_t item = begin; item < end; item++) {
-        int64_t part = item / c->blocks, g = part / c->out_blocks, first_out = part % c->out_blocks * c->out_block;
-        int64_t first = item % c->blocks * c->block, n = least(c->block, all - first);
-        int64_t m = least(c->out_block, c->out - first_out), channel = g * c->out + first_out;
-        const T *from = (const T *)c->source + g * c->in * c->source_channel;
-        const T *bias = c->bias ? (const T *)c->bias + channel : NULL;
-        const T *weight =
-            (const T *)c->packed + (g * pieces(c->out, TILE_ROWS) + first_out / TILE_ROWS) * c->rows * TILE_ROWS;
-        T *target = (T *)c->target + channel * c->target_channel;
-        tt_conv_locate(c, first, n, r.places);
-        OF(find_runs)(c, r.places, n, r.of, r.within);
-        int64_t row = 0;
-        do {
-            int64_t k = least(c->slice, c->rows - row);
-            bool is_first = row == 0, is_last = row + k == c->rows;
-            for (int64_t s = 0; s * COLUMNS < n; s++) {
-                int64_t vectors = least(VECTORS, pieces(n - s * COLUMNS, LANES));
-                OF(unfold)
-                (c, from, c->in, row, row + k, r.of + s * VECTORS, r.within + s * VECTORS * masks, vectors,
-                 r.panel + s * strip_size, COLUMNS);
-            }
-            for (int64_t o = 0; o < m; o += TILE_ROWS)
-                for (int64_t s = 0; s * COLUMNS < n; s++) {
-                    const tt_conv_place *p = r.places + s * COLUMNS;
-                    int64_t count = least(COLUMNS, n - s * COLUMNS);
-                    bool direct = is_last && count % LANES == 0 && OF(dense)(p, count);
-                    T *sums = r.sums + o * wide + s * COLUMNS;
-                    OF(operands)
-                    x = {.k = k,
-                         .a = weight + o * c->rows + row * TILE_ROWS,
-                         .a_step = TILE_ROWS,
-                         .b = r.panel + s * strip_size,
-                         .b_step = COLUMNS,
-                         .kind = !is_first ? MATRIX
-                                 : bias    ? OF_ROWS
-                                           : NOTHING,
-                         .add = is_first ? bias ? bias + o : NULL : sums,
-                         .add_step = wide,
-                         .out = direct ? target + o * c->target_channel + p->target : sums,
-                         .out_step = direct ? c->target_channel : wide};
-                    int64_t rows = least(TILE_ROWS, m - o);
-                    OF(product)(rows, (int)pieces(count, LANES), false, x);
-                    if (!is_last || direct) continue;
-                    if (dense_lines) OF(store_lines)(p, count, sums, wide, rows, target + o * c->target_channel, c);
-                    else
-                        for (int64_t i = 0; i < rows; i++)
-                            for (int64_t j = 0; j < count; j++)
-                                target[(o + i) * c->target_channel + p[j].target] = sums[i * wide + j];
-                }
-            row += k;
-        } while (row < c->rows);
-    }
+    for (int64_t item = begin; item < end; item++)
+        for (int64_t p = 0; p < c->phases; p++) OF(correlate_strip)(c + p, item, &r);
     tt_scratch_free(r.memory);
 }
 
 /* Channels lie next to each other: places are rows, channels of the target columns. */
+static void OF(correlate_rows)(const tt_correlation *c, int64_t item, OF(room) * r, const T *zeros) {
+    int64_t part = item / c->blocks, g = part / c->out_blocks, first_out = part % c->out_blocks * c->out_block;
+    int64_t first = item % c->blocks * c->block, n = least(c->block, c->batch * c->places - first), row = 0;
+    if (n <= 0) return; /* another phase has more places */
+    int64_t m = least(c->out_block, c->out - first_out), channel = g * c->out + first_out;
+    int64_t by = c->packed_by, wide = pieces(c->out_block, by) * by;
+    const T *from = (const T *)c->source + g * c->in;
+    const T *weight = (const T *)c->packed + (g * pieces(c->out, by) + first_out / by) * c->rows * by;
+    T *target = (T *)c->target + channel;
+    if (c->bias) {
+        memset(r->packed, 0, (size_t)wide * sizeof(T));
+        memcpy(r->packed, (const T *)c->bias + channel, (size_t)m * sizeof(T));
+    }
+    const tt_conv_place *p = r->places;
+    tt_conv_locate(c, first, n, r->places);
+    if (r->taps_of != c) tt_conv_find_taps(c, &r->taps);
+    r->taps_of = c;
+    OF(point)(c, &r->taps, from, zeros, p, n, r->pointers, c->block);
+    int64_t step = n > 1 ? p[1].target - p[0].target : 0;
+    bool even = m % LANES == 0; /* whole vectors, at equal distances: sums need no way through memory of ours */
+    for (int64_t k = 1; k < n; k++) even &= p[k].target == p[k - 1].target + step;
+    do {
+        int64_t k = least(c->slice, c->rows - row);
+        bool is_first = row == 0, direct = even && row + k == c->rows;
+        for (int64_t o = 0; o < m; o += by) {
+            OF(operands)
+            x = {.k = k,
+                 .rows = r->pointers + (c->in ? row / c->in : 0) * c->block,
+                 .run = c->in,
+                 .first = c->in ? row % c->in : 0,
+                 .a_step = c->block,
+                 .b = weight + o * c->rows + row * by,
+                 .b_step = by,
+                 .kind = !is_first || c->bias ? MATRIX : NOTHING,
+                 .add = is_first ? r->packed + o : r->sums + o,
+                 .add_step = is_first ? 0 : wide,
+                 .out = direct ? target + p->target + o : r->sums + o,
+                 .out_step = direct ? step : wide};
+            OF(product)(n, (int)pieces(least(by, m - o), LANES), true, x);
+        }
+        row += k;
+    } while (row < c->rows);
+    for (int64_t j = 0; j < n && !even; j++) memcpy(target + p[j].target, r->sums + j * wide, (size_t)m * sizeof(T));
+}
+
 static void OF(correlate_last)(void *context, int64_t begin, int64_t end) {
     tt_correlation *c = context;
     OF(room) r;
-    int64_t all = c->batch * c->places, by = c->packed_by, wide = pieces(c->out_block, by) * by;
-    if (!OF(make_room)(&r, c, c->in, wide, c->block * wide, c->block, c->taps * c->block)) {
+    int64_t wide = pieces(c->out_block, c->packed_by) * c->packed_by, block = 0, pointers = 0;
+    for (int64_t p = 0; p < c->phases; p++) {
+        block = most(block, c[p].block);
+        pointers = most(pointers, c[p].taps * c[p].block);
+    }
+    if (!OF(make_room)(&r, c, c->in, wide, block * wide, block, pointers)) {
         __atomic_store_n(&c->failed, true, __ATOMIC_RELAXED);
         return;
     }
-    T *zeros = r.panel;
-    memset(zeros, 0, (size_t)c->in * sizeof(T));
-    tt_conv_find_taps(c, &r.taps);
-    for (int64_t item = begin; item < end; item++) {
-        int64_t part = item / c->blocks, g = part / c->out_blocks, first_out = part % c->out_blocks * c->out_block;
-        int64_t first = item % c->blocks * c->block, n = least(c->block, all - first);
-        int64_t m = least(c->out_block, c->out - first_out), channel = g * c->out + first_out;
-        const T *from = (const T *)c->source + g * c->in;
-        const T *weight = (const T *)c->packed + (g * pieces(c->out, by) + first_out / by) * c->rows * by;
-        T *target = (T *)c->target + channel;
-        if (c->bias) {
-            memset(r.packed, 0, (size_t)wide * sizeof(T));
-            memcpy(r.packed, (const T *)c->bias + channel, (size_t)m * sizeof(T));
-        }
-        tt_conv_locate(c, first, n, r.places);
-        OF(point)(c, &r.taps, from, zeros, r.places, n, r.pointers, c->block);
-        int64_t step = n > 1 ? r.places[1].target - r.places[0].target : 0, row = 0;
-        bool even = m % LANES == 0; /* whole vectors, at equal distances: sums need no way through memory of ours */
-        for (int64_t k = 1; k < n; k++) even &= r.places[k].target == r.places[k - 1].target + step;
-        do {
-            int64_t k = least(c->slice, c->rows - row);
-            bool is_first = row == 0, direct = even && row + k == c->rows;
-            for (int64_t o = 0; o < m; o += by) {
-                OF(operands)
-                x = {.k = k,
-                     .rows = r.pointers + (c->in ? row / c->in : 0) * c->block,
-                     .run = c->in,
-                     .first = c->in ? row % c->in : 0,
-                     .a_step = c->block,
-                     .b = weight + o * c->rows + row * by,
-                     .b_step = by,
-                     .kind = !is_first || c->bias ? MATRIX : NOTHING,
-                     .add = is_first ? r.packed + o : r.sums + o,
-                     .add_step = is_first ? 0 : wide,
-                     .out = direct ? target + r.places[0].target + o : r.sums + o,
-                     .out_step = direct ? step : wide};
-                OF(product)(n, (int)pieces(least(by, m - o), LANES), true, x);
-            }
-            row += k;
-        } while (row < c->rows);
-        for (int64_t j = 0; j < n && !even; j++)
-            memcpy(target + r.places[j].target, r.sums + j * wide, (size_t)m * sizeof(T));
-    }
+    memset(r.panel, 0, (size_t)c->in * sizeof(T));
+    for (int64_t item = begin; item < end; item++)
+        for (int64_t p = 0; p < c->phases; p++) OF(correlate_rows)(c + p, item, &r, r.panel);
     tt_scratch_free(r.memory);
 }
 

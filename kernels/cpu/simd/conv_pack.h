@@ -1,12 +1,32 @@
 /* Packing: blocks of the weight, and panels of what a convolution unfolds. Included by conv.c for each type of elements
  * T. */
 
-/* Blocks of `by` channels of the target: element [row][channel], 0 for channels beyond the last. */
+/* LANES elements at p[k step] for the lanes of a mask, else 0. */
+INLINE vec OF(spaced)(int64_t step, uint32_t mask, const T *p) {
+    vec v = {0};
+    if (step == 1) return LANES_OF(v, mask, p);
+    if (step == 2) return EVEN_LANES_OF(v, mask, p);
+    for (int k = 0; k < LANES; k++)
+        if (mask >> k & 1) v[k] = p[k * step];
+    return v;
+}
+
+INLINE void OF(store)(int64_t step, uint32_t mask, T *p, vec v) {
+    if (step == 1 && mask == ALL_LANES) *(vec *)p = v;
+    else if (step == 1) STORE_LANES(p, mask, v);
+    else if (step == 2) STORE_EVEN_LANES(p, mask, v);
+    else
+        for (int k = 0; k < LANES; k++)
+            if (mask >> k & 1) p[k * step] = v[k];
+}
+
+/* Of each phase blocks of `by` channels of the target: element [row][channel], 0 for channels beyond the last. */
 static void OF(pack_weight)(void *context, int64_t begin, int64_t end) {
-    const tt_correlation *c = context;
-    int64_t by = c->packed_by, blocks = pieces(c->out, by), index[DIMS];
-    for (int64_t item = begin; item < end; item++) {
-        int64_t first = item % blocks * by, n = least(by, c->out - first);
+    const tt_correlation *phases = context;
+    int64_t by = phases->packed_by, blocks = pieces(phases->out, by), of_phase = phases->groups * blocks, index[DIMS];
+    for (int64_t number = begin; number < end; number++) {
+        const tt_correlation *c = phases + number / of_phase;
+        int64_t item = number % of_phase, first = item % blocks * by, n = least(by, c->out - first);
         T *to = (T *)c->packed + item * c->rows * by;
         const T *from = (const T *)c->weight + item / blocks * c->weight_group + first * c->weight_out;
         if (n < by) memset(to, 0, (size_t)(c->rows * by) * sizeof(T));
@@ -59,15 +79,19 @@ static void OF(find_runs)(const tt_correlation *c, const tt_conv_place *places, 
     }
 }
 
-/* A vector of each row, one run after the other, whose masks and places stay in registers. */
+/* A vector of each row. Of more than two runs one after the other, whose masks and places stay in registers. */
 #define ADD_RUNS(LANES_AT)                                                                                             \
-    for (int r = 0; r < count; r++) {                                                                                  \
-        const T *in = at[r];                                                                                           \
-        uint32_t some = lanes[r];                                                                                      \
-        T *place = out;                                                                                                \
-        for (int64_t k = 0; k < n; k++, place += to_step, in += step)                                                  \
-            *(vec *)place = LANES_AT(r ? *(const vec *)place : (vec){0}, some, in);                                    \
-    }
+    if (count <= 2)                                                                                                    \
+        for (int64_t k = 0; k < n; k++) {                                                                              \
+            vec one = LANES_AT(((vec){0}), lanes[0], at[0] + k * step);                                                \
+            *(vec *)(out + k * to_step) = count == 1 ? one : LANES_AT(one, lanes[1], at[1] + k * step);                \
+        }                                                                                                              \
+    else                                                                                                               \
+        for (int r = 0; r < count; r++)                                                                                \
+            for (int64_t k = 0; k < n; k++) {                                                                          \
+                vec *place = (vec *)(out + k * to_step);                                                               \
+                *place = LANES_AT(r ? *place : (vec){0}, lanes[r], at[r] + k * step);                                  \
+            }
 
 /* Rows [row, end) of (tap, channel) unfolded: to[r][vector] for `vectors` vectors of places. */
 static void OF(unfold)(const tt_correlation *c, const T *from, int64_t channels, int64_t row, int64_t end,
@@ -92,18 +116,14 @@ static void OF(unfold)(const tt_correlation *c, const T *from, int64_t channels,
             T *out = to + v * LANES;
             if (!count)
                 for (int64_t k = 0; k < n; k++) *(vec *)(out + k * to_step) = (vec){0};
-            else if (run_step(c) == 2) ADD_RUNS(EVEN_LANES_OF)
-            else if (count == 1 && lanes[0] == ALL_LANES)
+            else if (run_step(c) == 2) {
+                ADD_RUNS(EVEN_LANES_OF)
+            } else if (count == 1 && lanes[0] == ALL_LANES)
                 for (int64_t k = 0; k < n; k++) {
                     __builtin_prefetch(at[0] + k * step + COLUMNS); /* the next strip */
                     *(vec *)(out + k * to_step) = *(const vec *)(at[0] + k * step);
                 }
-            else if (count == 2)
-                for (int64_t k = 0; k < n; k++) {
-                    vec one = LANES_OF(((vec){0}), lanes[0], at[0] + k * step);
-                    *(vec *)(out + k * to_step) = LANES_OF(one, lanes[1], at[1] + k * step);
-                }
-            else ADD_RUNS(LANES_OF)
+            else { ADD_RUNS(LANES_OF) }
         }
         to += n * to_step;
         row += n;

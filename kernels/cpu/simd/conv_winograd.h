@@ -120,19 +120,21 @@ static void OF(winograd)(void *context, int64_t begin, int64_t end) {
 /* The gradient of weight: the other way round, F(3 x 3, 2 x 2). V as before, the target's tiles of 2 x 2 places are
  * what is moved across them; S, 16 elements of [in][out], are sums over all tiles. */
 
-/* A line of tiles of the target, with channels as columns: to[element][strip][tile][packed_by] from tile `at` on.
- * `two`: memory for [strip][2 lines][2 across][packed_by], zeros where there are no places. */
-static void OF(winograd_gradient)(const tt_correlation *c, int64_t line, tt_conv_place *places, T *two, T *to,
-                                  int64_t at, int64_t of_strip, int64_t of_element) {
+/* A line of tiles of the target's channels [first, first + outs), as columns: to[element][strip][tile][packed_by] from
+ * tile `at` on. `two`: memory for [strip][2 lines][2 across][packed_by], zeros where there are no places. */
+static void OF(winograd_gradient)(const tt_correlation *c, int64_t first, int64_t outs, int64_t line,
+                                  tt_conv_place *places, T *two, T *to, int64_t at, int64_t of_strip,
+                                  int64_t of_element) {
     const tt_conv_axis *y = &c->axis[1], *x = &c->axis[2];
     int64_t down = pieces(y->places, 2), across = pieces(x->places, 2), by = c->packed_by, of_two = 4 * across * by;
-    int64_t row = line % down * 2, strips = pieces(c->out, by);
+    int64_t row = line % down * 2, strips = pieces(outs, by);
+    const T *target = (const T *)c->target + first * c->target_channel;
     for (int64_t a = 0; a < 2; a++) {
         T *packed = two + a * 2 * across * by;
         if (row + a < y->places) {
             for (int64_t j = 0; j < x->places; j++)
                 places[j].target = line / down * c->target_batch + (row + a) * y->target + j;
-            OF(pack_target)(c, (const T *)c->target, c->out, places, x->places, packed, of_two);
+            OF(pack_target)(c, target, outs, places, x->places, packed, of_two);
         } else
             for (int64_t s = 0; s < strips; s++) memset(packed + s * of_two, 0, (size_t)(2 * across * by) * sizeof(T));
     }
@@ -161,12 +163,13 @@ static void OF(winograd_gradient)(const tt_correlation *c, int64_t line, tt_conv
             }
 }
 
-/* Tasks: parts of the lines of tiles x blocks of the source's channels. S: packed, [part][element][in][out, padded]. */
+/* Tasks: parts of the lines of tiles x blocks of the source's channels x blocks of the target's. S: packed,
+ * [part][element][in][out, padded]. */
 static void OF(winograd_weigh)(void *context, int64_t begin, int64_t end) {
     tt_correlation *c = context;
     int64_t down = pieces(c->axis[1].places, 2), across = pieces(c->axis[2].places, 2), lines = c->batch * down;
-    int64_t wide = pieces(c->slice * across, LANES) * LANES, by = c->packed_by, strips = pieces(c->out, by),
-            all = strips * by;
+    int64_t wide = pieces(c->slice * across, LANES) * LANES, by = c->packed_by, strips = pieces(c->out_block, by),
+            all = pieces(c->out, by) * by;
     int64_t split = OF(winograd_room)(&c->axis[2], c->slice, down, across);
     int64_t of_source = OF(winograd_step)(c->in_block * wide), of_strip = wide * by;
     int64_t of_target = OF(winograd_step)(strips * of_strip), of_sum = OF(winograd_step)(c->in * all);
@@ -183,32 +186,34 @@ static void OF(winograd_weigh)(void *context, int64_t begin, int64_t end) {
     tt_conv_place *places = (tt_conv_place *)(memory + room + rows);
     memset(two, 0, (size_t)(strips * 4 * across * by + split) * sizeof(T));
     for (int64_t item = begin; item < end; item++) {
-        int64_t part = item / c->in_blocks, first_in = item % c->in_blocks * c->in_block;
-        int64_t ins = least(c->in_block, c->in - first_in), stop = least(lines, (part + 1) * c->block);
-        T *sums = (T *)c->packed + 16 * part * of_sum + first_in * all;
+        int64_t first_out = item % c->out_blocks * c->out_block, block = item / c->out_blocks;
+        int64_t first_in = block % c->in_blocks * c->in_block, part = block / c->in_blocks;
+        int64_t ins = least(c->in_block, c->in - first_in), outs = least(c->out_block, c->out - first_out);
+        int64_t stop = least(lines, (part + 1) * c->block);
+        T *sums = (T *)c->packed + 16 * part * of_sum + first_in * all + first_out;
         for (int64_t first = part * c->block; first < stop; first += c->slice) {
             int64_t last = least(stop, first + c->slice), n = (last - first) * across;
             for (int64_t k = 0; k < ins; k++) OF(winograd_source)
             (c, (const T *)c->source + (first_in + k) * c->source_channel, first, last, lines_of, v + k * wide,
              of_source);
-            for (int64_t line = first; line < last; line++)
-                OF(winograd_gradient)(c, line, places, two, g, (line - first) * across, of_strip, of_target);
+            for (int64_t line = first; line < last; line++) OF(winograd_gradient)
+            (c, first_out, outs, line, places, two, g, (line - first) * across, of_strip, of_target);
             for (int element = 0; element < 16; element++) {
                 for (int64_t k = 0; k < ins; k++) pointers[k] = v + element * of_source + k * wide;
-                for (int64_t s = 0; s < strips; s++) {
-                    T *out = sums + element * of_sum + s * by;
+                for (int64_t o = 0; o < outs; o += by) {
+                    T *out = sums + element * of_sum + o;
                     OF(operands)
                     x = {.k = n,
                          .rows = pointers,
                          .run = n,
-                         .b = g + element * of_target + s * of_strip,
+                         .b = g + element * of_target + o / by * of_strip,
                          .b_step = by,
                          .kind = first > part * c->block ? MATRIX : NOTHING,
                          .add = out,
                          .add_step = all,
                          .out = out,
                          .out_step = all};
-                    OF(product)(ins, (int)(by / LANES), true, x);
+                    OF(product)(ins, (int)pieces(least(by, outs - o), LANES), true, x);
                 }
             }
         }

@@ -18,9 +18,9 @@ INLINE vec some_lanes(vec v, uint32_t mask, const T *p, int step) {
 }
 #undef store_some
 #define store_some OF(store_some_of)
-INLINE void store_some(T *p, uint32_t mask, vec v) {
+INLINE void store_some(T *p, uint32_t mask, vec v, int step) {
     for (int k = 0; k < LANES; k++)
-        if (mask >> k & 1) p[k] = v[k];
+        if (mask >> k & 1) p[k * step] = v[k];
 }
 #endif
 

@@ -6,6 +6,7 @@
 #undef LANES_OF
 #undef EVEN_LANES_OF
 #undef STORE_LANES
+#undef STORE_EVEN_LANES
 #undef vec
 #undef LANES
 #undef COLUMNS

@@ -24,7 +24,7 @@ INLINE uint32_t spread(uint32_t x) {
 }
 
 /* Of `vec`, BYTES wide: every lane the same; a * b + c; the lanes k of a mask from p[k], or from p[2 k], others as they
- * were (which is 0 in AVX2); the lanes of a mask into memory. */
+ * were (which is 0 in AVX2); the lanes of a mask into memory, lane k to p[k], or to p[2 k]. */
 #if defined __AVX512F__
 #define BYTES 64
 #define TILE_ROWS 8
@@ -52,6 +52,21 @@ INLINE __m512d even_lanes_8(__m512d v, uint32_t mask, const void *p) {
 #define EVEN_LANES_8(v, mask, p) (vec) even_lanes_8((__m512d)(v), mask, p)
 #define STORE_LANES_4(p, mask, v) _mm512_mask_storeu_ps(p, (__mmask16)(mask), (__m512)(v))
 #define STORE_LANES_8(p, mask, v) _mm512_mask_storeu_pd(p, (__mmask8)(mask), (__m512d)(v))
+INLINE void store_even_lanes_4(void *p, uint32_t mask, __m512 v) {
+    __m512i low = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
+    __m512i high = _mm512_add_epi32(low, _mm512_set1_epi32(8));
+    uint32_t wide = spread(mask);
+    _mm512_mask_storeu_ps(p, (__mmask16)wide, _mm512_permutexvar_ps(low, v));
+    _mm512_mask_storeu_ps((float *)p + 16, (__mmask16)(wide >> 16), _mm512_permutexvar_ps(high, v));
+}
+INLINE void store_even_lanes_8(void *p, uint32_t mask, __m512d v) {
+    __m512i low = _mm512_setr_epi64(0, 0, 1, 1, 2, 2, 3, 3), high = _mm512_add_epi64(low, _mm512_set1_epi64(4));
+    uint32_t wide = spread(mask);
+    _mm512_mask_storeu_pd(p, (__mmask8)wide, _mm512_permutexvar_pd(low, v));
+    _mm512_mask_storeu_pd((double *)p + 8, (__mmask8)(wide >> 8), _mm512_permutexvar_pd(high, v));
+}
+#define STORE_EVEN_LANES_4(p, mask, v) store_even_lanes_4(p, mask, (__m512)(v))
+#define STORE_EVEN_LANES_8(p, mask, v) store_even_lanes_8(p, mask, (__m512d)(v))
 #elif defined __AVX2__
 #define BYTES 32
 #define TILE_ROWS 4
@@ -86,6 +101,20 @@ INLINE __m256d even_lanes_8(__m256d v, uint32_t mask, const void *p) {
 #define EVEN_LANES_8(v, mask, p) (vec) even_lanes_8((__m256d)(v), mask, p)
 #define STORE_LANES_4(p, mask, v) _mm256_maskstore_ps((float *)(p), wide_mask_4(mask), (__m256)(v))
 #define STORE_LANES_8(p, mask, v) _mm256_maskstore_pd((double *)(p), wide_mask_8(mask), (__m256d)(v))
+INLINE void store_even_lanes_4(float *p, uint32_t mask, __m256 v) {
+    uint32_t wide = spread(mask);
+    __m256 low = _mm256_permutevar8x32_ps(v, _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3));
+    __m256 high = _mm256_permutevar8x32_ps(v, _mm256_setr_epi32(4, 4, 5, 5, 6, 6, 7, 7));
+    _mm256_maskstore_ps(p, wide_mask_4(wide), low);
+    _mm256_maskstore_ps(p + 8, wide_mask_4(wide >> 8), high);
+}
+INLINE void store_even_lanes_8(double *p, uint32_t mask, __m256d v) {
+    uint32_t wide = spread(mask);
+    _mm256_maskstore_pd(p, wide_mask_8(wide), _mm256_permute4x64_pd(v, _MM_SHUFFLE(1, 1, 0, 0)));
+    _mm256_maskstore_pd(p + 4, wide_mask_8(wide >> 4), _mm256_permute4x64_pd(v, _MM_SHUFFLE(3, 3, 2, 2)));
+}
+#define STORE_EVEN_LANES_4(p, mask, v) store_even_lanes_4((float *)(p), mask, (__m256)(v))
+#define STORE_EVEN_LANES_8(p, mask, v) store_even_lanes_8((double *)(p), mask, (__m256d)(v))
 #else
 #define BYTES 16
 #define TILE_ROWS 4
@@ -97,8 +126,10 @@ INLINE __m256d even_lanes_8(__m256d v, uint32_t mask, const void *p) {
 #define LANES_8(v, mask, p) some_lanes(v, mask, p, 1)
 #define EVEN_LANES_4(v, mask, p) some_lanes(v, mask, p, 2)
 #define EVEN_LANES_8(v, mask, p) some_lanes(v, mask, p, 2)
-#define STORE_LANES_4(p, mask, v) store_some(p, mask, v)
-#define STORE_LANES_8(p, mask, v) store_some(p, mask, v)
+#define STORE_LANES_4(p, mask, v) store_some(p, mask, v, 1)
+#define STORE_LANES_8(p, mask, v) store_some(p, mask, v, 1)
+#define STORE_EVEN_LANES_4(p, mask, v) store_some(p, mask, v, 2)
+#define STORE_EVEN_LANES_8(p, mask, v) store_some(p, mask, v, 2)
 #define LANE_LOOP
 #endif
 #define SPLAT_i64(x) ((vec){0} + (x))
