@@ -1,5 +1,6 @@
 /* Rows of attention's tiles: masks, exponentials, and what the derivative makes of them. */
 #include "cpu/attention.h"
+#include "core/sizes.h"
 #include "cpu/simd.h"
 #include "scalar/arith.h"
 

@@ -1,6 +1,7 @@
 /* Rows of elements of type T; simd/attention.c includes this file for each dtype, with OF(name) the function's name. */
 
 static T OF(join)(T *s) {
+#pragma GCC unroll 5
     for (int h = LANES / 2; h > 0; h /= 2)
         for (int l = 0; l < h; l++) s[l] += s[l + h];
     return s[0];
@@ -37,6 +38,7 @@ static T OF(largest)(const T *x, int64_t n, T top) {
     for (; i + LANES <= n; i += LANES)
         for (int l = 0; l < LANES; l++) s[l] = x[i + l] > s[l] ? x[i + l] : s[l];
     for (int l = 0; i + l < n; l++) s[l] = x[i + l] > s[l] ? x[i + l] : s[l];
+#pragma GCC unroll 5
     for (int h = LANES / 2; h > 0; h /= 2)
         for (int l = 0; l < h; l++) s[l] = s[l + h] > s[l] ? s[l + h] : s[l];
     return s[0];
@@ -67,11 +69,13 @@ static void OF(exponentials)(const tt_attention_tile *t, void *ptop, void *psum,
     T *top = ptop, *sum = psum;
     for (int64_t r = 0; r < t->rows; r++) {
         int64_t n = OF(mask)(t, r);
+        int64_t whole = least(pieces(n, LANES) * LANES, t->cols); /* exponentials one by one are slow */
         T *x = (T *)t->scores + r * t->cols, *out = (T *)pout + r * ld, before = top[r];
-        T now = OF(largest)(x, n, before);
+        for (int64_t i = n; i < whole; i++) x[i] = -(T)__builtin_inff();
+        T now = OF(largest)(x, whole, before);
         T shift = now == -(T)__builtin_inff() ? 0 : now; /* nothing seen yet: of minus infinities the sum is 0 */
         T by = OF(tt_exp)(before - shift);
-        sum[r] = by * sum[r] + OF(shifted)(x, n, shift);
+        sum[r] = by * sum[r] + OF(shifted)(x, whole, shift);
         for (int64_t i = n; i < t->cols; i++) x[i] = 0;
         top[r] = now;
         if (by == 1) continue;
