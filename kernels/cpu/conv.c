@@ -208,9 +208,6 @@ static void share_channels(int64_t tasks, int64_t enough, int64_t channels, int6
     while (tasks * *blocks < enough && *block > 2 * unit) halve(channels, unit, block, blocks);
 }
 
-/* Then fewer than two threads come to a task. */
-static int64_t enough_tasks(void) { return tt_get_num_threads() / 2 + 1; }
-
 #define CHANNELS 8 /* of a source, the fewest that are shared out */
 
 /* The same for the gradient of weight, whose tasks share what is made of both operands: the longer side is halved,
@@ -249,7 +246,8 @@ static bool run_winograd(tt_correlation *c, const tt_conv_loops *loops, int size
     int64_t tiles = most(columns, least(4 * columns, pieces(lines * across, tt_get_num_threads())));
     c->block = most(1, least(lines, tiles / across));
     c->out_block = blocks * rows;
-    share_channels(pieces(lines, c->block), enough_tasks(), c->out, 2 * rows, &c->out_block, &c->out_blocks);
+    int64_t enough = tt_get_num_threads() / 2 + 1; /* then fewer than two threads come to a task */
+    share_channels(pieces(lines, c->block), enough, c->out, 2 * rows, &c->out_block, &c->out_blocks);
     tt_parallel(pieces(lines, c->block) * c->out_blocks, 1, table->winograd, c);
     tt_scratch_free(c->packed);
     if (c->failed) tt_fail(TT_OUT_OF_MEMORY, "out of memory for tiles of a convolution");
