@@ -101,7 +101,7 @@ static void OF(correlate_strip)(const tt_correlation *c, int64_t item, OF(room) 
 
 static void OF(correlate)(void *context, int64_t begin, int64_t end) {
     tt_correlation *c = context;
-    OF(room) r = {0};
+    OF(room) r = {0}; /* gcc does not see that without memory nothing reads it */
     int64_t slice = 0;
     for (int64_t p = 0; p < c->phases; p++) slice = most(slice, c[p].slice);
     if (!OF(make_room)(&r, c, slice * COLUMNS, 0, c->out_block * COLUMNS + LANES, COLUMNS, 0)) {
