@@ -147,6 +147,36 @@ def test_products_in_strips(keep_isa, m, k, n, dtype):
                         assert (np.abs(got - (alpha * exact + beta * added)) <= room).all()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_threads_that_share_a_product(keep_isa, dtype):
+    """More threads than there are cores: each finds that others have done a part of its tile."""
+    rng = np.random.default_rng(3)
+    before = tt.get_num_threads()
+    try:
+        for m, k, n in ((700, 800, 600), (100, 1500, 700)):
+            a, b = (
+                tt.tensor(rng.standard_normal((m, k)).astype(dtype)),
+                tt.tensor(rng.standard_normal((k, n)).astype(dtype)),
+            )
+            row, full = tt.tensor(rng.standard_normal(n).astype(dtype)), tt.ones(m, n, dtype=a.dtype)
+            lefts, rights = (a, a.t().contiguous().t()), (b, b.t().contiguous().t())
+            for isa in available():
+                assert lib.tt_set_isa(isa.encode()) == 0
+                results = []
+                for threads in (1, 5, 16, 16):
+                    tt.set_num_threads(threads)
+                    found = [
+                        added
+                        for x in lefts
+                        for y in rights
+                        for added in (x @ y, tt.addmm(row, x, y), tt.addmm(full, x, y, beta=0.5))
+                    ]
+                    results.append([r.numpy().tobytes() for r in found])
+                assert all(r == results[0] for r in results)
+    finally:
+        tt.set_num_threads(before)
+
+
 def test_an_unknown_instruction_set_is_refused():
     assert lib.tt_set_isa(b"mmx") == -1
 

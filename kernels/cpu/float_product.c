@@ -1,14 +1,20 @@
 /* Which way a product of float32 or float64 takes: Note [Products in strips]. */
 #include "cpu/float_product.h"
 #include "core/sizes.h"
+#include "core/storage.h"
+#include "core/threads.h"
 #include "cpu/openblas.h"
 #include "cpu/simd.h"
+#include <string.h>
 
 typedef tt_float_product_loops tt_float_product_table[2]; /* float32, float64 */
 TT_ISA_TABLES(tt_float_product_table, tt_float_products)
 
 #define SMALL ((int64_t)1 << 20) /* multiplications of a product that BLAS packs faster, or not at all */
 #define NARROW 16 /* columns that leave most of a strip empty */
+#define FEW_ROWS 16 /* for which it does not pay to pack rows: by 1024 x 1024, 16 rows 0.38 ms, 0.32 where they lie */
+#define TASK_WORK ((int64_t)1 << 20) /* multiplications that are worth a task, */
+#define UNSHARED 3 /* and the last tasks of a tile, which take longer where its strips are in no cache */
 #define FEW 32    /* rows for which BLAS takes longer to pack than to multiply */
 
 const tt_float_product_loops *tt_float_product_loops_of(int dtype) {
@@ -23,14 +29,108 @@ bool tt_suits_strips(const tt_float_product *p) {
     return p->b.trans || (double)p->m * (double)p->n * (double)p->k > SMALL;
 }
 
-int64_t tt_strips_memory(int dtype, int64_t n, int64_t k) {
+/* Bytes of a thread that multiplies slices of such a depth. */
+static int64_t room_bytes(int dtype, int64_t deep) {
     const tt_float_product_loops *loops = tt_float_product_loops_of(dtype);
-    int64_t deep = tt_product_deep(k), wide = tt_product_wide(n, deep, loops->tile_columns);
-    return (loops->tile_rows * (loops->tile_columns + TT_PRODUCT_GROUP * deep) + wide * deep) * tt_itemsizes[dtype];
+    return loops->tile_rows * (loops->tile_columns + TT_PRODUCT_GROUP * deep) * tt_itemsizes[dtype];
+}
+
+static int64_t strips_bytes(int dtype, int64_t n, int64_t deep) {
+    return tt_product_wide(n, deep, tt_float_product_loops_of(dtype)->tile_columns) * deep * tt_itemsizes[dtype];
+}
+
+int64_t tt_strips_memory(int dtype, int64_t n, int64_t k) {
+    int64_t deep = tt_product_deep(k);
+    return room_bytes(dtype, deep) + strips_bytes(dtype, n, deep);
+}
+
+/* A product as tasks, which are claimed in order: a block is packed, then multiplied by `rows` rows at a time; then the
+ * next block. */
+typedef struct {
+    tt_float_product p;
+    const tt_float_product_loops *loops;
+    int64_t deep, wide, slices, rows, runs, num; /* runs of rows; tasks */
+    bool lies;
+    void *strips;
+    int64_t claimed __attribute__((aligned(64))); /* atomic: tasks, */
+    int64_t packed, multiplied; /* and those that are done: blocks, and runs of all blocks */
+} tasks;
+
+static tasks tasks_of(const tt_float_product *p, int64_t rows, void *strips) {
+    tasks t = {.p = *p, .loops = tt_float_product_loops_of(p->dtype), .deep = tt_product_deep(p->k)};
+    t.wide = tt_product_wide(p->n, t.deep, t.loops->tile_columns);
+    t.slices = pieces(p->k, t.deep);
+    t.rows = rows;
+    t.runs = pieces(p->m, rows);
+    t.num = pieces(p->n, t.wide) * t.slices * (1 + t.runs);
+    t.lies = !p->b.trans && p->m <= FEW_ROWS && p->n % t.loops->lanes == 0;
+    t.strips = strips;
+    return t;
+}
+
+/* Waits for tasks before the caller's, which threads have claimed and work on. */
+static void wait_for(const int64_t *count, int64_t wanted) {
+    while (__atomic_load_n(count, __ATOMIC_ACQUIRE) < wanted) tt_pause();
+}
+
+/* Claims tasks and does them, until `leave` are left. */
+static void work_on(tasks *t, int64_t leave, void *room) {
+    const tt_float_product *p = &t->p;
+    while (t->num - __atomic_load_n(&t->claimed, __ATOMIC_RELAXED) > leave) {
+        int64_t task = __atomic_fetch_add(&t->claimed, 1, __ATOMIC_RELAXED);
+        if (task >= t->num) return;
+        int64_t block = task / (1 + t->runs), run = task % (1 + t->runs) - 1;
+        int64_t column = block / t->slices * t->wide, at = block % t->slices * t->deep;
+        int64_t columns = least(t->wide, p->n - column), depth = least(t->deep, p->k - at);
+        tt_product_block b = {p, column, columns, at, depth, t->strips, t->lies};
+        if (run < 0) {
+            wait_for(&t->multiplied, block * t->runs);
+            if (!t->lies) t->loops->pack(&b);
+            __atomic_store_n(&t->packed, block + 1, __ATOMIC_RELEASE);
+        } else {
+            wait_for(&t->packed, block + 1);
+            t->loops->multiply(&b, run * t->rows, least(run * t->rows + t->rows, p->m), room);
+            __atomic_add_fetch(&t->multiplied, 1, __ATOMIC_RELEASE);
+        }
+    }
 }
 
 void tt_multiply_strips(const tt_float_product *p, void *memory) {
-    tt_float_product_loops_of(p->dtype)->multiply(p, memory);
+    tasks t = tasks_of(p, p->m, (char *)memory + room_bytes(p->dtype, tt_product_deep(p->k)));
+    work_on(&t, 0, memory);
+}
+
+typedef struct {
+    tasks *of;
+    int64_t num, room;
+    char *rooms;
+} together;
+
+static void work_on_all(void *context, int64_t begin, int64_t end) {
+    together *t = context;
+    for (int64_t own = begin; own < end; own++)
+        for (int64_t i = 0; i < t->num; i++)
+            work_on(&t->of[(own + i) % t->num], i ? UNSHARED : 0, t->rooms + own * t->room);
+}
+
+bool tt_multiply_together(tt_float_product (*tile)(const void *context, int64_t i), const void *context, int64_t num) {
+    tt_float_product p = tile(context, 0); /* no other is larger */
+    int64_t deep = tt_product_deep(p.k), tasks_bytes = num * (int64_t)sizeof(tasks);
+    int64_t room = pieces(room_bytes(p.dtype, deep), 64) * 64,
+            strips = pieces(strips_bytes(p.dtype, p.n, deep), 64) * 64;
+    char *memory = tt_scratch(tasks_bytes + num * (room + strips));
+    if (!memory) return false;
+    together t = {(tasks *)memory, num, room, memory + tasks_bytes};
+    for (int64_t i = 0; i < num; i++) {
+        p = tile(context, i);
+        int64_t tile_rows = tt_float_product_loops_of(p.dtype)->tile_rows;
+        int64_t grain = (p.a.trans ? TT_PRODUCT_GROUP : TT_PRODUCT_GROUP / 2) * tile_rows;
+        int64_t rows = pieces(TASK_WORK, grain * least(p.n, TT_PRODUCT_COLUMNS) * deep) * grain;
+        t.of[i] = tasks_of(&p, rows, t.rooms + num * room + i * strips);
+    }
+    tt_parallel(num, 1, work_on_all, &t);
+    tt_scratch_free(memory);
+    return true;
 }
 
 #define BY_BLAS(s, T)                                                                                                  \

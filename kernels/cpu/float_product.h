@@ -9,7 +9,11 @@
  *
  * An element's sum has one order: slices of TT_PRODUCT_DEPTH products, one after the other, each summed from 0. So the
  * bits depend neither on the tiles that a product is cut into nor on the number of threads. BLAS has what a tile does
- * not suit: vectors, and small products whose right operand lies in rows. */
+ * not suit: vectors, and small products whose right operand lies in rows.
+ *
+ * Each of several threads packs and multiplies a tile of its own, a few rows at a time; who is through with it takes
+ * rows of the others' tiles, by the strips that they have packed. On two cores that others use, too, the products of
+ * GPT's and ViT's layers take 0.87 to 0.91 of the time in which each thread has its tile alone. */
 #pragma once
 #include "core/sizes.h"
 #include "core/tt.h"
@@ -44,6 +48,8 @@ static inline int64_t tt_product_wide(int64_t n, int64_t deep, int64_t strip) {
 bool tt_suits_strips(const tt_float_product *p);
 int64_t tt_strips_memory(int dtype, int64_t n, int64_t k); /* bytes to work in, for at most such n and k */
 void tt_multiply_strips(const tt_float_product *p, void *memory);
+/* Tiles in strips, one for each thread. False: out of memory. */
+bool tt_multiply_together(tt_float_product (*tile)(const void *context, int64_t i), const void *context, int64_t num);
 void tt_multiply_by_blas(const tt_float_product *p);
 static inline void tt_multiply_floats(const tt_float_product *p, void *memory) {
     if (tt_suits_strips(p)) tt_multiply_strips(p, memory);
@@ -60,10 +66,20 @@ typedef struct {
     int64_t out_step;
 } tt_rows_product;
 
+/* Columns of the right operand from `column` on, over the slice that begins at row `at`: packed in strips, or used where
+ * they lie. */
+typedef struct {
+    const tt_float_product *p;
+    int64_t column, columns, at, depth;
+    void *strips;
+    bool lies;
+} tt_product_block;
+
 /* What an instruction set provides, for one type of elements. */
 typedef struct {
     int64_t lanes, tile_rows, tile_columns;
-    void (*multiply)(const tt_float_product *p, void *memory);
+    void (*pack)(const tt_product_block *b);
+    void (*multiply)(const tt_product_block *b, int64_t begin, int64_t end, void *room); /* rows of the left operand */
     void (*rows_product)(const tt_rows_product *p);
     /* `lines` lines of `depth` elements, `ld` apart, as rows of `width`: to[l width + line] */
     void (*turn)(const void *from, int64_t ld, int64_t lines, int64_t depth, void *to, int64_t width);

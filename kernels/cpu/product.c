@@ -81,6 +81,25 @@ static int64_t memory_of(const job *p) {
     return p->strips ? tt_strips_memory(p->p->dtype, p->p->n, p->p->k) : tt_is_half(p->p->dtype) ? tt_half_memory() : 0;
 }
 
+/* One of its tiles, as a product of its own. */
+static tt_float_product tile_of(const void *context, int64_t item) {
+    const job *p = context;
+    int size = tt_itemsizes[p->p->dtype];
+    int64_t stack = item / p->tiles, tile = item % p->tiles;
+    int64_t i = tile / p->across * p->tile_m, j = tile % p->across * p->tile_n;
+    const char *a = p->p->a.data + i * (p->p->a.trans ? 1 : p->p->a.ld) * size;
+    const char *b = p->p->b.data + j * (p->p->b.trans ? p->p->b.ld : 1) * size;
+    char *c = p->c + ((stack * p->p->m + i) * p->p->n + j) * size;
+    for (int d = p->p->nbatch - 1; d >= 0; d--) {
+        a += stack % p->p->batch[d] * p->p->a.steps[d] * size;
+        b += stack % p->p->batch[d] * p->p->b.steps[d] * size;
+        stack /= p->p->batch[d];
+    }
+    tt_float_product t = as_floats(p->p, a, b, c, least(p->tile_m, p->p->m - i), least(p->tile_n, p->p->n - j));
+    if (p->row) t.row = p->row + j * size;
+    return t;
+}
+
 static void run_tiles(void *context, int64_t begin, int64_t end) {
     job *p = context;
     int size = tt_itemsizes[p->p->dtype];
@@ -90,23 +109,13 @@ static void run_tiles(void *context, int64_t begin, int64_t end) {
         return;
     }
     for (int64_t item = begin; item < end; item++) {
-        int64_t stack = item / p->tiles, tile = item % p->tiles;
-        int64_t i = tile / p->across * p->tile_m, j = tile % p->across * p->tile_n;
-        int64_t rows = p->p->m - i < p->tile_m ? p->p->m - i : p->tile_m;
-        int64_t cols = p->p->n - j < p->tile_n ? p->p->n - j : p->tile_n;
-        const char *a = p->p->a.data + i * (p->p->a.trans ? 1 : p->p->a.ld) * size;
-        const char *b = p->p->b.data + j * (p->p->b.trans ? p->p->b.ld : 1) * size;
-        char *c = p->c + ((stack * p->p->m + i) * p->p->n + j) * size;
-        for (int d = p->p->nbatch - 1; d >= 0; d--) {
-            a += stack % p->p->batch[d] * p->p->a.steps[d] * size;
-            b += stack % p->p->batch[d] * p->p->b.steps[d] * size;
-            stack /= p->p->batch[d];
-        }
-        tt_float_product floats = as_floats(p->p, a, b, c, rows, cols);
-        if (p->row) floats.row = p->row + j * size;
-        if (p->strips) tt_multiply_strips(&floats, memory);
+        tt_float_product t = tile_of(p, item);
+        int64_t rows = t.m, cols = t.n;
+        const char *a = t.a.data, *b = t.b.data;
+        char *c = t.c;
+        if (p->strips) tt_multiply_strips(&t, memory);
         else if (memory) tt_half_product(p->p, a, b, c, rows, cols, memory);
-        else if (p->p->dtype == TT_F32 || p->p->dtype == TT_F64) tt_multiply_by_blas(&floats);
+        else if (p->p->dtype == TT_F32 || p->p->dtype == TT_F64) tt_multiply_by_blas(&t);
         else if (p->p->dtype == TT_C64) product_c(p->p, a, b, c, (int)rows, (int)cols);
         else if (p->p->dtype == TT_C128) product_z(p->p, a, b, c, (int)rows, (int)cols);
         else if (size == 1) product_8(p, a, b, c, rows, cols);
@@ -190,6 +199,10 @@ static void run(job *p, int threads) {
     p->tiles = pieces(p->p->m, p->tile_m) * p->across;
     if (threads == 1) {
         run_tiles(p, 0, p->p->stack * p->tiles);
+        return;
+    }
+    if (p->strips && p->p->stack * p->tiles <= threads) {
+        p->failed = !tt_multiply_together(tile_of, p, p->p->stack * p->tiles);
         return;
     }
     int64_t rows = p->tile_m < p->p->m ? p->tile_m : p->p->m, cols = p->tile_n < p->p->n ? p->tile_n : p->p->n;

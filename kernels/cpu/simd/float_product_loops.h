@@ -23,8 +23,19 @@ static int64_t OF(strip)(int64_t left) {
     return vectors == VECTORS + 1 ? 2 : least(VECTORS, vectors);
 }
 
-/* Rows of the matrix go to all strips, one row after the other; columns to one strip after the other. */
-static void OF(pack_strips)(const tt_operand *b, const T *from, int64_t cols, int64_t depth, T *to) {
+/* Where a block lies in the right operand. */
+static const T *OF(first_of)(const tt_product_block *b) {
+    const tt_operand *from = &b->p->b;
+    return (const T *)from->data + (from->trans ? b->at + b->column * from->ld : b->column + b->at * from->ld);
+}
+
+/* Packs a block in strips. Rows of the matrix go to all strips, one row after the other; columns to one strip after the
+ * other. */
+static void OF(pack)(const tt_product_block *block) {
+    const tt_operand *b = &block->p->b;
+    const T *from = OF(first_of)(block);
+    T *to = block->strips;
+    int64_t cols = block->columns, depth = block->depth;
     for (int64_t l = 0; l < depth && !b->trans; l++) {
         const T *row = from + l * b->ld;
         for (int64_t j = 0; l + 8 < depth && j < cols; j += ALIGNED) __builtin_prefetch(row + 8 * b->ld + j, 0, 2);
@@ -48,93 +59,75 @@ static void OF(pack_strips)(const tt_operand *b, const T *from, int64_t cols, in
 
 /* `m` columns of the transpose as panels of TILE_ROWS columns. */
 static void OF(pack_panels)(const T *from, int64_t ld, int64_t m, int64_t depth, T *to) {
-    for (int64_t l = 0; l < depth && m == GROUP; l++)
-        for (int64_t k = 0; k < GROUP; k += TILE_ROWS)
+    int64_t whole = m / TILE_ROWS * TILE_ROWS;
+    for (int64_t l = 0; l < depth; l++)
+        for (int64_t k = 0; k < whole; k += TILE_ROWS)
             memcpy(to + k * depth + l * TILE_ROWS, from + l * ld + k, TILE_ROWS * sizeof(T));
-    for (int64_t l = 0; l < depth && m < GROUP; l++)
-        for (int64_t k = 0; k < m; k++)
-            to[k / TILE_ROWS * TILE_ROWS * depth + l * TILE_ROWS + k % TILE_ROWS] = from[l * ld + k];
+    for (int64_t l = 0; l < depth && whole < m; l++)
+        for (int64_t k = whole; k < m; k++) to[whole * depth + l * TILE_ROWS + k - whole] = from[l * ld + k];
 }
 
-/* Columns of the right operand, over a slice: packed in strips, or `rows` of them, `ld` apart. */
-typedef struct {
-    int64_t cols, depth, ld;
-    const T *strips, *rows;
-} OF(block);
+/* What is packed after this block, if it is of the same columns: of its lines those that fall to rows [row, end). */
+static OF(ahead) OF(fetch_next)(const tt_product_block *b, int64_t row, int64_t end, int64_t steps) {
+    const tt_float_product *p = b->p;
+    const T *next = OF(first_of)(b) + b->depth * (p->b.trans ? 1 : p->b.ld);
+    int64_t depth = b->lies ? 0 : least(b->depth, p->k - b->at - b->depth), grain = p->b.trans ? 1 : ALIGNED;
+    int64_t parts = pieces(b->columns, grain), from = row * parts / p->m * grain, to = end * parts / p->m * grain;
+    if (p->b.trans) return OF(fetch_within)(steps, next + from * p->b.ld, p->b.ld, to - from, depth);
+    return OF(fetch_within)(steps, next + from, p->b.ld, depth, to - from);
+}
 
-/* Where a thread works. */
-typedef struct {
-    T *edge, *panels, *strips;
-    OF(ahead) ahead[2]; /* of the left operand, and of the right one */
-} OF(room);
-
-/* `to` = the product of GROUP rows, from `row` on, and a block over the slice that begins at l; and what is to be
- * added: rows, add_step apart, if it is not NULL. */
-static void OF(multiply_group)(const tt_float_product *p, int64_t row, int64_t l, OF(block) b, const T *add,
-                               int64_t add_step, T *to, OF(room) * room) {
-    T alpha = (T)p->alpha;
-    int64_t ld = p->a.ld, m = least(GROUP, p->m - row), next = least(GROUP, p->m - row - m);
-    int64_t steps = pieces(m, TILE_ROWS) * pieces(b.cols, COLUMNS) * b.depth;
-    const T *a = (const T *)p->a.data + (p->a.trans ? row + l * ld : l + row * ld), *lines[GROUP];
-    room->ahead[0] = p->a.trans ? OF(fetch_within)(steps, a + m, ld, b.depth, next)
-                                : OF(fetch_within)(steps, a + m * ld, ld, next, b.depth);
-    if (p->a.trans) OF(pack_panels)(a, ld, m, b.depth, room->panels);
-    for (int64_t i = 0; i < m && !p->a.trans; i++) lines[i] = a + i * ld;
-    OF(operands)
-    o = {.k = b.depth, .a_step = TILE_ROWS, .run = b.depth, .scale = alpha == 1 ? NULL : &alpha, .ahead = room->ahead};
-    for (int64_t i = 0; i < m; i += TILE_ROWS) {
-        int64_t rows = least(TILE_ROWS, m - i);
-        o.a = room->panels + i * b.depth;
-        o.rows = lines + i;
-        for (int64_t j = 0, width; j < b.cols; j += width) {
-            int64_t vectors = OF(strip)(b.cols - j), n = least(vectors * LANES, b.cols - j);
-            width = vectors * LANES;
-            bool whole = n == width;
-            const T *more = add ? add + i * add_step + j : NULL;
-            T *sums = to + i * p->ldc + j, *edge = room->edge;
-            o.b = b.rows ? b.rows + j : b.strips + j * b.depth;
-            o.b_step = b.rows ? b.ld : width;
-            o.kind = add ? MATRIX : NOTHING;
-            o.add = whole ? more : edge;
-            o.add_step = whole ? add_step : width;
-            o.out = whole ? sums : edge;
-            o.out_step = whole ? p->ldc : width;
-            for (int64_t r = 0; !whole && add && r < rows; r++)
-                memcpy(edge + r * width, more + r * add_step, (size_t)n * sizeof(T));
-            OF(product)(rows, (int)vectors, !p->a.trans, o);
-            for (int64_t r = 0; !whole && r < rows; r++)
-                memcpy(sums + r * p->ldc, edge + r * width, (size_t)n * sizeof(T));
-        }
+/* The product of a tile's rows, from `row` on, and a block, strip after strip. */
+static void OF(multiply_tile)(const tt_product_block *b, int64_t row, int64_t rows, OF(operands) o, T *edge) {
+    const tt_float_product *p = b->p;
+    T beta = (T)p->beta, *sums = (T *)p->c + row * p->ldc + b->column;
+    const T *add = b->at || !p->row ? sums : (const T *)p->row + b->column;
+    int64_t add_step = add == sums ? p->ldc : 0;
+    o.kind = b->at || p->row || beta != 0 ? MATRIX : NOTHING;
+    for (int64_t r = 0; r < rows && !b->at && beta != 0 && beta != 1; r++)
+        for (int64_t j = 0; j < b->columns; j++) sums[r * p->ldc + j] *= beta;
+    for (int64_t j = 0, width; j < b->columns; j += width) {
+        int64_t vectors = OF(strip)(b->columns - j), n = least(vectors * LANES, b->columns - j);
+        width = vectors * LANES;
+        bool whole = n == width;
+        o.b = b->lies ? OF(first_of)(b) + j : (const T *)b->strips + j * b->depth;
+        o.b_step = b->lies ? p->b.ld : width;
+        o.add = whole ? add + j : edge;
+        o.add_step = whole ? add_step : width;
+        o.out = whole ? sums + j : edge;
+        o.out_step = whole ? p->ldc : width;
+        for (int64_t r = 0; !whole && o.kind && r < rows; r++)
+            memcpy(edge + r * width, add + r * add_step + j, (size_t)n * sizeof(T));
+        OF(product)(rows, (int)vectors, !p->a.trans, o);
+        for (int64_t r = 0; !whole && r < rows; r++)
+            memcpy(sums + r * p->ldc + j, edge + r * width, (size_t)n * sizeof(T));
     }
 }
 
-/* Slices of about one depth, and blocks of about one width. */
-static void OF(multiply)(const tt_float_product *p, void *memory) {
-    int64_t deep = tt_product_deep(p->k), wide = tt_product_wide(p->n, deep, COLUMNS);
-    OF(room) room = {.edge = memory};
-    room.panels = room.edge + TILE_ROWS * COLUMNS;
-    room.strips = room.panels + GROUP * deep;
-    T beta = (T)p->beta, *c = p->c;
-    for (int64_t i = 0; beta != 0 && beta != 1 && i < p->m; i++)
-        for (int64_t j = 0; j < p->n; j++) c[i * p->ldc + j] *= beta;
-    bool as_it_lies = !p->b.trans && p->m <= FEW_ROWS && p->n % LANES == 0;
-    for (int64_t j = 0; j < p->n; j += wide)
-        for (int64_t l = 0; l < p->k; l += deep) {
-            OF(block) block = {least(wide, p->n - j), least(deep, p->k - l), p->b.ld, room.strips, NULL};
-            const T *b = (const T *)p->b.data + (p->b.trans ? l + j * p->b.ld : j + l * p->b.ld);
-            if (as_it_lies) block.rows = b;
-            else OF(pack_strips)(&p->b, b, block.cols, block.depth, room.strips);
-            /* the next slice, which is packed then */
-            int64_t steps = pieces(p->m, TILE_ROWS) * pieces(block.cols, COLUMNS) * block.depth;
-            int64_t next = as_it_lies ? 0 : least(deep, p->k - l - block.depth);
-            room.ahead[1] = p->b.trans ? OF(fetch_within)(steps, b + block.depth, p->b.ld, block.cols, next)
-                                       : OF(fetch_within)(steps, b + block.depth * p->b.ld, p->b.ld, next, block.cols);
-            for (int64_t i = 0; i < p->m; i += GROUP) {
-                T *to = c + i * p->ldc + j;
-                const T *add = l ? to : p->row ? (const T *)p->row + j : beta != 0 ? to : NULL;
-                OF(multiply_group)(p, i, l, block, add, !l && p->row ? 0 : p->ldc, to, &room);
-            }
+/* The product of some rows and a block. GROUP of them are fetched, and as columns of a transpose packed, together. */
+static void OF(multiply)(const tt_product_block *b, int64_t begin, int64_t end, void *room) {
+    const tt_float_product *p = b->p;
+    T alpha = (T)p->alpha, *edge = room, *panels = edge + TILE_ROWS * COLUMNS;
+    const T *lines[GROUP];
+    int64_t ld = p->a.ld;
+    OF(ahead) ahead[2]; /* of the left operand, and of the right one */
+    OF(operands)
+    o = {.k = b->depth, .a_step = TILE_ROWS, .run = b->depth, .scale = alpha == 1 ? NULL : &alpha, .ahead = ahead};
+    for (int64_t i = begin, m; i < end; i += m) {
+        m = least(GROUP, end - i);
+        const T *a = (const T *)p->a.data + (p->a.trans ? i + b->at * ld : b->at + i * ld);
+        int64_t steps = pieces(m, TILE_ROWS) * pieces(b->columns, COLUMNS) * b->depth, next = least(m, p->m - i - m);
+        ahead[0] = p->a.trans ? OF(fetch_within)(steps, a + m, ld, b->depth, next)
+                              : OF(fetch_within)(steps, a + m * ld, ld, next, b->depth);
+        ahead[1] = OF(fetch_next)(b, i, i + m, steps);
+        if (p->a.trans) OF(pack_panels)(a, ld, m, b->depth, panels);
+        for (int64_t k = 0; k < m && !p->a.trans; k++) lines[k] = a + k * ld;
+        for (int64_t k = 0; k < m; k += TILE_ROWS) {
+            o.a = panels + k * b->depth;
+            o.rows = lines + k;
+            OF(multiply_tile)(b, i + k, least(TILE_ROWS, m - k), o, edge);
         }
+    }
 }
 
 static void OF(turn_lines)(const void *from, int64_t ld, int64_t lines, int64_t depth, void *to, int64_t width) {
