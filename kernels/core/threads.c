@@ -3,12 +3,12 @@
  * A region is cut into grains, which are dealt out to the caller and the workers. A share lies together, so that a
  * thread finds in its caches what it wrote one operator ago. Who is through with its own share takes grains of the
  * others', so that a slow core does not hold up the rest; results never depend on who did what. A thread claims a
- * quarter of the grains that are left of a share, and at least a sixteenth of a share (Polychronopoulos and Kuck 1987,
- * "Guided self-scheduling"): on two cores that others use, too, threads wait for each other 2 % of attention's time, 7 %
- * where each claims a quarter of a share. A share has an atomic counter of its own, and nobody takes a lock: on 16 cores
- * of a Xeon the sum of two arrays of 256K floats takes 9 us; 36 where all claim by one counter and join under a lock. A
- * second thread that wants the pool while it is busy works alone. The first worker, when it has nothing else to do, does
- * the jobs of Note [Asynchronous jobs] in jobs.h. */
+ * quarter of what is left of a share, but at least a sixteenth of a share (Polychronopoulos and Kuck 1987, "Guided
+ * self-scheduling"): on two cores that others use, too, threads wait for each other 2 % of attention's time, and 7 %
+ * where each claims a quarter of a share. Claims go by an atomic counter, each share's own, and nobody takes a lock: on
+ * 16 cores of a Xeon the sum of two arrays of 256K floats takes 9 us; 36 where all claim by one counter and join under
+ * a lock. A second thread that wants the pool while it is busy works alone. The first worker, when it has nothing else
+ * to do, does the jobs of Note [Asynchronous jobs] in jobs.h. */
 #define _GNU_SOURCE
 #include "core/jobs.h"
 #include "core/fork.h"

@@ -66,8 +66,8 @@ typedef struct {
     int64_t out_step;
 } tt_rows_product;
 
-/* Columns of the right operand from `column` on, over the slice that begins at row `at`: packed in strips, or used where
- * they lie. */
+/* Columns of the right operand from `column` on, over the slice from row `at` on; packed in strips, or used where it
+ * lies. */
 typedef struct {
     const tt_float_product *p;
     int64_t column, columns, at, depth;
