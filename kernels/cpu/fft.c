@@ -20,7 +20,8 @@
 TT_ISA_TABLES(tt_fft_table, tt_fft_loops)
 
 #define GRAIN 16384 /* numbers that are worth a thread */
-#define FEW_ROWS 8 /* fewer long rows than these are cut into parts, so many of which are a call */
+#define FEW_ROWS 8 /* fewer long rows than these are cut into parts */
+#define VECTOR_OF_ROWS 4 /* which NumPy transforms together; of a line of the cache they read a quarter */
 
 typedef void (*numpy_loop)(char **args, const intptr_t *sizes, const intptr_t *steps, void *data);
 
@@ -263,11 +264,6 @@ static void join_range(void *context, int64_t begin, int64_t end) {
     j->join(&j->of, begin, end);
 }
 
-/* Parts of a long row: always as many to a call, so that NumPy does the same with each. */
-static void run_parts(void *context, int64_t begin, int64_t end) {
-    for (int64_t k = begin; k < end; k++) run_rows(context, k * FEW_ROWS, (k + 1) * FEW_ROWS);
-}
-
 static bool run_long(const fft_job *j) {
     const tt_fft_work *w = j->w;
     bool wide = tt_real_dtype(w->out->dtype) == TT_F64, from_real = !tt_is_complex(w->a->dtype);
@@ -297,7 +293,7 @@ static bool run_long(const fft_job *j) {
         each.out = count;
         each.stride_in = TT_FFT_PARTS * j->stride_in;
         each.stride_out = size;
-        tt_parallel(TT_FFT_PARTS / FEW_ROWS, 1, run_parts, &each);
+        tt_parallel(TT_FFT_PARTS, tt_get_num_threads() > 2 ? VECTOR_OF_ROWS : 2 * VECTOR_OF_ROWS, run_rows, &each);
         long_job join = {{parts, to, j->stride_out, w->size, pitch, count, from_real, w->forward || from_real, w->scale,
                           roots, roots + TT_FFT_PARTS * pitch * size / 2, few.later},
                          table->types[wide].join};
