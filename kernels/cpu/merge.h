@@ -168,8 +168,8 @@ static void OF(multiply_vectors)(void *context, int64_t begin, int64_t end) {
         const T *right = q->vectors + first * m->k + (second ? m->count[0] : 0);
         T *to = q->q + first * m->ld + (second ? q->second : 0);
         for (int64_t j = 0; !depth && j < cols; j++) memset(to + j * m->ld, 0, (size_t)rows * sizeof(T));
-        if (depth) LAPACK(gemm)
-        (COL_MAJOR, NO_TRANS, NO_TRANS, rows, cols, depth, 1, left, rows, right, m->k, 0, to, (int)m->ld);
+        tt_operand weights = {right, m->k, false}, columns = {left, rows, false};
+        if (depth) OF(multiply)(cols, rows, depth, 1, weights, columns, 0, to, m->ld);
     }
 }
 

@@ -25,13 +25,12 @@ static void OF(reflect)(void *context, int64_t begin, int64_t end) {
         tt_triangle t = {.n = r->width, .upper = !r->adjoint, .step = cols, .count = cols};
         t.row = r->adjoint ? PANEL : 1;
         t.col = r->adjoint ? 1 : PANEL;
-        LAPACK(gemm)
-        (COL_MAJOR, r->in_rows ? NO_TRANS : TRANS, NO_TRANS, cols, r->width, r->rows, 1, z, r->ld, r->v, r->rows, 0, w,
-         cols);
+        tt_operand v = {r->v, r->rows, false}, vectors = {z, r->ld, !r->in_rows};
+        OF(multiply)(r->width, cols, r->rows, 1, v, vectors, 0, w, cols);
         OF(substitute)(t, r->inverse, w);
-        int m = r->in_rows ? cols : r->rows, k = r->in_rows ? r->rows : cols;
-        const T *left = r->in_rows ? w : r->v, *right = r->in_rows ? r->v : w;
-        LAPACK(gemm)(COL_MAJOR, NO_TRANS, TRANS, m, k, r->width, -1, left, m, right, k, 1, z, r->ld);
+        tt_operand turned_v = {r->v, r->rows, true}, turned_w = {w, cols, true}, in_rows = {w, cols, false};
+        if (r->in_rows) OF(multiply)(r->rows, cols, r->width, -1, turned_v, in_rows, 1, z, r->ld);
+        else OF(multiply)(cols, r->rows, r->width, -1, turned_w, v, 1, z, r->ld);
     }
 }
 
@@ -46,8 +45,8 @@ static void OF(gather_reflections)(const OF(reflections) * r, T *v, const T *lin
         if (zeros < r->rows) to[zeros] = 1;
         for (int64_t i = zeros + 1; i < r->rows; i++) to[i] = line[i * along];
     }
-    LAPACK(gemm)
-    (COL_MAJOR, TRANS, NO_TRANS, r->width, r->width, r->rows, 1, v, r->rows, v, r->rows, 0, r->inverse, PANEL);
+    tt_operand columns = {v, r->rows, false}, turned = {v, r->rows, true};
+    OF(multiply)(r->width, r->width, r->rows, 1, columns, turned, 0, r->inverse, PANEL);
     for (int64_t j = 0; j < r->width; j++) r->inverse[j * (PANEL + 1)] = tau[j] == 0 ? 1 : 1 / tau[j];
 }
 

@@ -3,9 +3,11 @@
  *
  * Few right-hand sides are the library's: in rows they would leave most of a vector empty. */
 
-/* c -= a b by this thread: (m, k) times (k, n), in rows. The library's products of several threads wait for a lock. */
-static void OF(subtract_product)(int64_t m, int64_t n, int64_t k, tt_operand a, tt_operand b, T *c, int64_t ldc) {
-    tt_float_product p = {DTYPE, m, n, k, a, b, -1, 1, c, ldc, NULL};
+/* c = alpha a b + beta c by this thread: (m, k) times (k, n), in rows. The library's products of several threads wait
+ * for a lock. */
+static void OF(multiply)(int64_t m, int64_t n, int64_t k, T alpha, tt_operand a, tt_operand b, T beta, T *c,
+                         int64_t ldc) {
+    tt_float_product p = {DTYPE, m, n, k, a, b, (double)alpha, (double)beta, c, ldc, NULL};
     void *memory = tt_suits_strips(&p) ? tt_scratch(tt_strips_memory(DTYPE, n, k)) : NULL;
     if (memory) tt_multiply_strips(&p, memory);
     else tt_multiply_by_blas(&p);
@@ -13,9 +15,9 @@ static void OF(subtract_product)(int64_t m, int64_t n, int64_t k, tt_operand a, 
 }
 
 /* b -= A x, where A has t's strides, and a row of b and of x is t->step long. */
-static void OF(subtract_known)(const tt_triangle *t, T *b, int rows, const T *a, int cols, const T *x) {
+static void OF(subtract_product)(const tt_triangle *t, T *b, int rows, const T *a, int cols, const T *x) {
     tt_operand left = {a, t->col == 1 ? t->row : t->col, t->col != 1}, right = {x, t->step, false};
-    OF(subtract_product)(rows, t->count, cols, left, right, b, t->step);
+    OF(multiply)(rows, t->count, cols, -1, left, right, 1, b, t->step);
 }
 
 /* Solves a triangular system in place of its right-hand sides: by halves. */
@@ -31,11 +33,11 @@ static void OF(substitute)(tt_triangle t, const T *a, T *b) {
     T *b_tail = b + head.n * t.step;
     if (t.upper) {
         OF(substitute)(tail, a_tail, b_tail);
-        OF(subtract_known)(&t, b, head.n, a + head.n * t.col, tail.n, b_tail);
+        OF(subtract_product)(&t, b, head.n, a + head.n * t.col, tail.n, b_tail);
         OF(substitute)(head, a, b);
     } else {
         OF(substitute)(head, a, b);
-        OF(subtract_known)(&t, b_tail, tail.n, a + head.n * t.row, head.n, b);
+        OF(subtract_product)(&t, b_tail, tail.n, a + head.n * t.row, head.n, b);
         OF(substitute)(tail, a_tail, b_tail);
     }
 }
@@ -186,7 +188,8 @@ static void OF(follow_panel)(void *context, int64_t begin, int64_t end) {
         OF(substitute)(t, l, room);
         OF(to_columns)(room, p->together, p->width, count, top, p->ld);
         tt_operand left = {top, p->ld, false}, right = {l + p->width, p->ld, false};
-        OF(subtract_product)(count, p->rows - p->first - p->width, p->width, left, right, top + p->width, p->ld);
+        int64_t below = p->rows - p->first - p->width;
+        OF(multiply)(count, below, p->width, -1, left, right, 1, top + p->width, p->ld);
     }
     tt_scratch_free(room);
 }
@@ -290,8 +293,8 @@ static void OF(subtract_square)(void *context, int64_t begin, int64_t end) {
         int64_t row = next + task % down * COLUMNS, col = next + task / down * COLUMNS;
         if (row < col) continue;
         tt_operand left = {rows + col, n, true}, right = {rows + row, n, false};
-        OF(subtract_product)
-        (least(COLUMNS, n - col), least(COLUMNS, n - row), p->width, left, right, p->a + row + col * n, n);
+        T *to = p->a + row + col * n;
+        OF(multiply)(least(COLUMNS, n - col), least(COLUMNS, n - row), p->width, -1, left, right, 1, to, n);
     }
 }
 
