@@ -250,7 +250,7 @@ static int OF(factor_lu)(const tt_matrix *c, int *pivots) {
     int ld = at_least_1(c->m), k = c->k;
     if (c->m <= SMALL && c->n <= SMALL) return OF(small_lu)(c->a, c->m, c->n, pivots);
     if (k < LARGE) return LAPACK(getrf)(COL_MAJOR, c->m, c->n, c->a, ld, pivots);
-    int width = k < 1024 ? PANEL : k < 4096 ? 2 * PANEL : 4 * PANEL, together = (int)least(width, COLUMNS);
+    int width = k < 1024 ? PANEL : k < 4096 ? 2 * PANEL : 4 * PANEL, together = (int)least(width, 2 * COLUMNS);
     int info = OF(factor_columns)(c, pivots, 0, width), now = width;
     for (int first = 0; first < k && info != NO_MEMORY; first += now, now = (int)least(width, k - first)) {
         int next = first + now, ahead = (int)least(width, k - next);
