@@ -26,8 +26,10 @@ TT_ISA_TABLES(tt_triangle_table, tt_triangle_loops)
 #define SMALL 32    /* rows and columns that are not the library's */
 #define LARGE 192   /* rows of a matrix on which several threads may work, */
 #define PANEL 64    /* its columns, or reflections of them, that are applied at once; */
-#define COLUMNS 64 /* eigenvectors, or rows below a corner, that are one thread's, */
-#define SIDES 64    /* right-hand sides that are, */
+#define COLUMNS 64  /* or rows below a corner, that are one thread's, */
+#define SIDES 64    /* right-hand sides, or vectors, that are, */
+#define FEW_SIDES 32 /* and where there are MANY_THREADS; each task packs what it multiplies them by */
+#define MANY_THREADS 9
 #define MANY 12     /* so many of them that it pays to turn them into rows, */
 #define BLOCK 128   /* of a tridiagonal matrix, what is left to LAPACK, */
 #define LEAST_BLOCK 25 /* and one that LAPACK does not divide, */
@@ -208,6 +210,7 @@ bool tt_cpu_decompose(int decomposition, tt_stack *s) {
     int claimed, threads = tt_blas_enter(several ? tt_get_num_threads() : 1, &claimed);
     if (!threads) return false;
     s->first.shared = threads > 1;
+    s->first.together = threads >= MANY_THREADS ? FEW_SIDES : SIDES;
     bool ok = ask_for_work(&j);
     if (ok && goes_together(&j)) {
         int lanes = table_for(s)->types[s->dtype == TT_F64].lanes;

@@ -32,6 +32,7 @@ typedef struct {
     T *poles, *z, *weights, *roots;
     int bases; /* 1 or 2 */
     OF(basis) of[2];
+    int64_t together; /* vectors of a task */
     T *room;
     int info;
 } OF(merge);
@@ -155,14 +156,14 @@ static void OF(place_vector)(const OF(merge) * m, const T *x, T *to) {
     for (int i = 0; i < m->k; i++) to[m->place[i]] = x[i] * scale;
 }
 
-/* COLUMNS columns of a block's rows. */
+/* Columns of a block's rows. */
 static void OF(multiply_vectors)(void *context, int64_t begin, int64_t end) {
     OF(merge) *m = context;
     for (int64_t item = begin; item < end; item++) {
         const OF(basis) *q = m->of + item % m->bases;
         bool second = item / m->bases % 2;
-        int64_t first = item / m->bases / 2 * COLUMNS;
-        int cols = (int)least(COLUMNS, m->k - first), rows = second ? q->rows - q->second : q->first;
+        int64_t first = item / m->bases / 2 * m->together;
+        int cols = (int)least(m->together, m->k - first), rows = second ? q->rows - q->second : q->first;
         int depth = m->count[1] + m->count[second ? 2 : 0];
         const T *left = second ? OF(packed_second)(m, q) : q->packed;
         const T *right = q->vectors + first * m->k + (second ? m->count[0] : 0);
@@ -197,7 +198,8 @@ static int OF(run_merge)(const tt_matrix *c, OF(merge) * m, tt_range_fn find_roo
                          tt_range_fn find_vectors) {
     OF(group)(m);
     int64_t k = m->k, spans = pieces(k, SPAN), columns = m->bases * (int64_t)m->n;
-    int64_t tiles = 2 * m->bases * pieces(k, COLUMNS);
+    int64_t tiles = 2 * m->bases * pieces(k, c->together);
+    m->together = c->together;
     tt_parallel(columns, c->shared ? SPAN : columns, OF(pack), m);
     tt_parallel(k, c->shared ? 8 : k, find_roots, m);
     tt_parallel(spans, c->shared ? 1 : spans, find_weights, m);

@@ -6,21 +6,22 @@
  * columns that follow, or to the vectors of what is left. PANEL of them, one after the other, are I - V T V^T, and the
  * inverse of T has 1 / tau on its diagonal and above it what V^T V has (Joffrain et al. 2006, "Accumulating
  * Householder transformations, revisited"). So two products and a triangular system do for as many vectors as a thread
- * likes to take: always COLUMNS of them. `svd` of 512 x 512 floats on two cores of an EPYC (Zen 4): 36.5 -> 31 ms. */
+ * likes to take. `svd` of 512 x 512 floats on two cores of an EPYC (Zen 4): 36.5 -> 31 ms. */
 typedef struct {
     int rows, width; /* numbers of a vector that change, and reflections */
     const T *v; /* (rows, width) */
     T *inverse, *room;
     T *z; /* `count` vectors from these numbers on: columns, `ld` apart, or in rows */
     int ld, count;
+    int64_t together; /* vectors of a task */
     bool in_rows, adjoint;
 } OF(reflections);
 
 static void OF(reflect)(void *context, int64_t begin, int64_t end) {
     const OF(reflections) *r = context;
     for (int64_t block = begin; block < end; block++) {
-        int64_t first = block * COLUMNS;
-        int cols = (int)least(COLUMNS, r->count - first);
+        int64_t first = block * r->together;
+        int cols = (int)least(r->together, r->count - first);
         T *z = r->z + first * (r->in_rows ? 1 : r->ld), *w = r->room + first * PANEL; /* (width, cols), in rows */
         tt_triangle t = {.n = r->width, .upper = !r->adjoint, .step = cols, .count = cols};
         t.row = r->adjoint ? PANEL : 1;
@@ -57,7 +58,8 @@ static int64_t OF(room_for_reflections)(int64_t n, int64_t count) { return PANEL
 static void OF(apply_panel)(const tt_matrix *c, OF(reflections) r, const T *a, int past, const T *tau, int first,
                             T *work) {
     T *v = work + PANEL * PANEL;
-    int64_t along = r.in_rows ? r.ld : 1, next = r.in_rows ? 1 : r.ld, blocks = pieces(r.count, COLUMNS);
+    int64_t along = r.in_rows ? r.ld : 1, next = r.in_rows ? 1 : r.ld, blocks = pieces(r.count, c->together);
+    r.together = c->together;
     r.rows = r.ld - past - first;
     r.inverse = work;
     r.v = v;

@@ -72,7 +72,7 @@ typedef struct {
     tt_triangle t[2];
     const T *a; /* of both */
     T *b;
-    int64_t count;
+    int64_t count, together; /* right-hand sides, and those of a task */
     const int *pivots; /* or NULL: exchanges of rows before; undone after, if `transposed` */
     bool transposed;
     bool in_rows; /* right-hand sides are; else they are columns */
@@ -84,14 +84,15 @@ static int64_t OF(padded)(int64_t count) { return pieces(count, TT_TRIANGLE_COLU
 static void OF(solve_block)(void *context, int64_t begin, int64_t end) {
     OF(system) *s = context;
     int n = s->t[0].n;
-    int64_t width = least(OF(padded)(s->count), SIDES);
+    int64_t width = least(OF(padded)(s->count), s->together);
     T *room = s->in_rows ? NULL : tt_scratch(n * width * (int64_t)sizeof(T));
     if (!s->in_rows && !room) {
         __atomic_store_n(&s->failed, true, __ATOMIC_RELAXED);
         return;
     }
     for (int64_t block = begin; block < end; block++) {
-        int64_t first = block * SIDES, count = least(SIDES, s->count - first), step = room ? width : s->count;
+        int64_t first = block * s->together, count = least(s->together, s->count - first),
+                step = room ? width : s->count;
         T *b = s->b + first * (room ? n : 1), *rows = room ? room : b;
         if (room) OF(to_rows)(b, n, n, count, room, step);
         if (s->pivots && !s->transposed) OF(exchange_rows)(rows, step, count, s->pivots, n, false);
@@ -108,7 +109,8 @@ static void OF(solve_block)(void *context, int64_t begin, int64_t end) {
 }
 
 static int OF(run_system)(const tt_matrix *c, OF(system) * s) {
-    int64_t blocks = pieces(s->count, SIDES);
+    s->together = c->together;
+    int64_t blocks = pieces(s->count, s->together);
     tt_parallel(blocks, c->shared ? 1 : blocks, OF(solve_block), s);
     return s->failed ? NO_MEMORY : 0;
 }
