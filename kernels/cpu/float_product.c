@@ -5,7 +5,6 @@
 #include "core/threads.h"
 #include "cpu/openblas.h"
 #include "cpu/simd.h"
-#include <string.h>
 
 typedef tt_float_product_loops tt_float_product_table[2]; /* float32, float64 */
 TT_ISA_TABLES(tt_float_product_table, tt_float_products)
@@ -13,19 +12,21 @@ TT_ISA_TABLES(tt_float_product_table, tt_float_products)
 #define SMALL ((int64_t)1 << 20) /* multiplications of a product that BLAS packs faster, or not at all */
 #define NARROW 16 /* columns that leave most of a strip empty */
 #define FEW_ROWS 16 /* for which it does not pay to pack rows: by 1024 x 1024, 16 rows 0.38 ms, 0.32 where they lie */
-#define TASK_WORK ((int64_t)1 << 20) /* multiplications that are worth a task, */
-#define UNSHARED 3 /* and the last tasks of a tile, which take longer where its strips are in no cache */
+#define TASK_WORK ((int64_t)1 << 20) /* multiplications that are worth a task */
+#define UNSHARED 3 /* tasks that are left to a tile's own thread: another one has its strips in no cache */
 #define FEW 32    /* rows for which BLAS takes longer to pack than to multiply */
 
 const tt_float_product_loops *tt_float_product_loops_of(int dtype) {
     return &(*tt_float_products[tt_isa_index])[dtype == TT_F64];
 }
 
+bool tt_prefers_strips(void) { return tt_isa_index == TT_ISAS - 1; }
+
 /* Without AVX2 a tile has no instruction that multiplies and adds; with it, it has half of the rows, and of many BLAS
  * makes 5 to 10 % more. If alpha is 0, what is not finite does not count. */
 bool tt_suits_strips(const tt_float_product *p) {
     if (p->m == 1 || p->n < NARROW || !p->k || p->alpha == 0 || !tt_isa_index) return false;
-    if (tt_isa_index < TT_ISAS - 1) return p->b.trans && p->m <= FEW;
+    if (!tt_prefers_strips()) return p->b.trans && p->m <= FEW;
     return p->b.trans || (double)p->m * (double)p->n * (double)p->k > SMALL;
 }
 

@@ -45,6 +45,7 @@ static inline int64_t tt_product_wide(int64_t n, int64_t deep, int64_t strip) {
     return least(pieces(n, strip), most(1, TT_PRODUCT_COLUMNS * TT_PRODUCT_DEPTH / deep / strip)) * strip;
 }
 
+bool tt_prefers_strips(void); /* in this instruction set, for all but small products */
 bool tt_suits_strips(const tt_float_product *p);
 int64_t tt_strips_memory(int dtype, int64_t n, int64_t k); /* bytes to work in, for at most such n and k */
 void tt_multiply_strips(const tt_float_product *p, void *memory);

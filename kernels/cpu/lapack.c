@@ -210,7 +210,7 @@ bool tt_cpu_decompose(int decomposition, tt_stack *s) {
     int claimed, threads = tt_blas_enter(several ? tt_get_num_threads() : 1, &claimed);
     if (!threads) return false;
     s->first.shared = threads > 1;
-    s->first.together = threads >= MANY_THREADS ? FEW_SIDES : SIDES;
+    s->first.together = threads >= MANY_THREADS && tt_prefers_strips() ? FEW_SIDES : SIDES;
     bool ok = ask_for_work(&j);
     if (ok && goes_together(&j)) {
         int lanes = table_for(s)->types[s->dtype == TT_F64].lanes;

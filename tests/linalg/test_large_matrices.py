@@ -10,7 +10,7 @@ each_dtype = pytest.mark.parametrize("dtype", ["float32", "float64"])
 def for_every_number_of_threads(function, a, dtype):
     """The results as float64, and the bound of errors."""
     before, found = tt.get_num_threads(), []
-    for threads in (1, 2, 5):
+    for threads in (1, 2, 5, 11):
         tt.set_num_threads(threads)
         found.append([t.numpy() for t in function(tt.from_numpy(a))])
     tt.set_num_threads(before)

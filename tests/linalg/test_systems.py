@@ -107,7 +107,7 @@ def ways(request):
     before, isa = tt.get_num_threads(), lib.tt_isa_name()
 
     def each():
-        for threads in (1, 2) if request.param else (1, 2, 5):
+        for threads in (1, 2) if request.param else (1, 2, 5, 11):
             tt.set_num_threads(threads)
             yield
 
