@@ -3,8 +3,8 @@
  *
  * Few right-hand sides are the library's: in rows they would leave most of a vector empty. */
 
-/* c = alpha a b + beta c by this thread: (m, k) times (k, n), in rows. In strips, whatever the sizes: bits do not depend
- * on how many columns are a task's, and the library's products of several threads wait for a lock. */
+/* c = alpha a b + beta c by this thread: (m, k) times (k, n), in rows. In strips, whatever the sizes: so bits do not
+ * depend on how many columns are a task's, and nobody waits for the lock of the library's products. */
 static void OF(multiply)(int64_t m, int64_t n, int64_t k, T alpha, tt_operand a, tt_operand b, T beta, T *c,
                          int64_t ldc) {
     tt_float_product p = {DTYPE, m, n, k, a, b, (double)alpha, (double)beta, c, ldc, NULL};
