@@ -68,7 +68,7 @@ typedef struct {
     int b_rows, b_cols, option;
     bool row_major;                /* A is, which TT_EITHER_ORDER allows */
     bool shared;                   /* may several threads work on one matrix? */
-    int64_t together;              /* then: right-hand sides, or vectors, that one takes */
+    int64_t together;              /* right-hand sides, or vectors, of a task */
     double rcond;                  /* of least squares: singular values below this share of the largest are zero */
     void *a, *b;                   /* copies of the operands, to work in */
     void *out[TT_MOST_RESULTS];

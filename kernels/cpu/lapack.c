@@ -26,9 +26,9 @@ TT_ISA_TABLES(tt_triangle_table, tt_triangle_loops)
 #define SMALL 32    /* rows and columns that are not the library's */
 #define LARGE 192   /* rows of a matrix on which several threads may work, */
 #define PANEL 64    /* its columns, or reflections of them, that are applied at once; */
-#define COLUMNS 64  /* or rows below a corner, that are one thread's, */
+#define COLUMNS 64  /* or rows below a corner, that are a task, */
 #define SIDES 64    /* right-hand sides, or vectors, that are, */
-#define FEW_SIDES 32 /* and where there are MANY_THREADS; each task packs what it multiplies them by */
+#define FEW_SIDES 32 /* and from MANY_THREADS on: each task packs what it multiplies them by */
 #define MANY_THREADS 9
 #define MANY 12     /* so many of them that it pays to turn them into rows, */
 #define BLOCK 128   /* of a tridiagonal matrix, what is left to LAPACK, */

@@ -201,14 +201,12 @@ static void run(job *p, int threads) {
         run_tiles(p, 0, p->p->stack * p->tiles);
         return;
     }
-    if (p->strips && p->p->stack * p->tiles <= threads) {
-        p->failed = !tt_multiply_together(tile_of, p, p->p->stack * p->tiles);
-        return;
-    }
     int64_t rows = p->tile_m < p->p->m ? p->tile_m : p->p->m, cols = p->tile_n < p->p->n ? p->tile_n : p->p->n;
     int64_t work = work_of(p->p, rows, cols);
     int64_t worth = vector ? VECTOR_WORK : evenly ? PARALLEL_WORK : LIBRARY_WORK;
-    tt_parallel(p->p->stack * p->tiles, work >= worth ? 1 : worth / (work + 1) + 1, run_tiles, p);
+    if (p->strips && work >= worth && p->p->stack * p->tiles <= threads)
+        p->failed = !tt_multiply_together(tile_of, p, p->p->stack * p->tiles);
+    else tt_parallel(p->p->stack * p->tiles, work >= worth ? 1 : worth / (work + 1) + 1, run_tiles, p);
 }
 
 #define SCALE(name, T)                                                                                                 \
