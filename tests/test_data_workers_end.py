@@ -1,5 +1,6 @@
 """How worker processes end: killed, out of time, with their process, by Ctrl-C; nothing is left."""
 
+import gc
 import os
 import pathlib
 import signal
@@ -12,6 +13,7 @@ import pytest
 
 from data_workers import Numbers, needs_proc, nothing_left, shared_names
 
+from tinytorch.shared_memory import _blocks
 from tinytorch.utils.data import DataLoader
 from tinytorch.utils.data._utils import iterators
 
@@ -96,11 +98,16 @@ PROGRAM = """
 """
 
 
-def is_there(pid):
+def state_of(pid):
+    """A letter, as in proc(5); Z where there is no such process any more."""
     try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
-        return False
+        return "Z"
+
+
+def is_there(pid):
+    return state_of(pid) != "Z"
 
 
 @needs_proc
@@ -162,6 +169,10 @@ def test_ctrl_c_in_a_terminal():
 
 def interrupting(i):
     if i == 2:
+        seen = 0
+        while seen < 4:  # until the loader's process waits for this
+            time.sleep(0.03)
+            seen = seen + 1 if state_of(os.getppid()) == "S" else 0
         os.kill(os.getppid(), signal.SIGINT)
         time.sleep(0.2)
 
@@ -212,25 +223,20 @@ def test_no_finalizer_of_a_batch_is_python(clean):
 
 @needs_proc
 def test_ctrl_c_at_any_line_of_a_message(clean):
-    """The file descriptors that came with it are closed."""
+    """The file descriptors that came with it are closed, and its blocks end."""
     met = []
+    names = "_receive", "_receive_head", "_receive_part", "_arrived", "take", "lend", "tensor_in", "tensor_on"
 
     def line(frame, event, arg):
-        if event == "line" and frame.f_code.co_name in (
-            "_receive",
-            "_receive_head",
-            "_receive_part",
-            "_arrived",
-            "take",
-        ):
+        if event == "line" and frame.f_code.co_name in names:
             met.append(frame.f_lineno)
             if len(met) == chosen:
                 raise KeyboardInterrupt
         return line
 
-    chosen = -1
+    chosen, before = 0, {*_blocks}
     while chosen < 200:
-        chosen += 2
+        chosen += 1
         batches = iter(DataLoader(Numbers(1), 1, num_workers=1))
         met.clear()
         sys.settrace(line)
@@ -242,5 +248,7 @@ def test_ctrl_c_at_any_line_of_a_message(clean):
             break
         finally:
             sys.settrace(None)
+        del batches
+        gc.collect()  # a caught exception refers to itself
+        assert {*_blocks} <= before
     assert 20 < chosen < 190
-    del batches

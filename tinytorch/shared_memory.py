@@ -9,9 +9,8 @@ from __future__ import annotations
 import os
 
 from .backends.cpu import error, ffi, lib
-from .backends.native import hold
 from .dtypes import dtype, uint8
-from .tensor import Tensor, attempted
+from .tensor import Tensor, row_major, tensor_on
 from .weak import WeakValues
 
 
@@ -44,7 +43,6 @@ class Block:
         lib.tt_shared_close(self._shared)
 
 
-_release = ffi.addressof(lib, "tt_release_python")
 _blocks = WeakValues()  # each Block by its address
 _received = WeakValues()  # by device and inode
 
@@ -76,24 +74,16 @@ def received_block(fd: int, nbytes: int) -> Block:
     return known
 
 
-def tensor_on(owner, of: dtype, shape: tuple[int, ...], nbytes: int) -> Tensor:
+def tensor_in(owner, of: dtype, shape: tuple[int, ...], nbytes: int) -> Tensor:
     """The elements at the beginning of a block's ``nbytes``, in order; ``owner`` is the block, or has it, and lives as
     long as they do."""
-    strides, step = [], 1
-    for size in reversed(shape):
-        strides.append(step)
-        step *= size
-    held, memory = ffi.cast("void *", hold(owner)), ffi.cast("void *", owner.address)
-    t = attempted.tt_from_memory(of.code, len(shape), shape, strides[::-1], memory, nbytes, held, _release)
-    if t is None:
-        lib.tt_release_python(held)
-        raise error("share_memory_")
-    return t
+    memory = ffi.cast("void *", owner.address)
+    return tensor_on(owner, "share_memory_", of.code, shape, row_major(shape), memory, nbytes)
 
 
 def bytes_of(block: Block) -> Tensor:
     """A block as a vector of bytes."""
-    return tensor_on(block, uint8, (block.nbytes,), block.nbytes)
+    return tensor_in(block, uint8, (block.nbytes,), block.nbytes)
 
 
 def block_of(t: Tensor) -> Block | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 
 from .backends.cpu import error, ffi, lib
-from .backends.native import TensorBase, dtype_of, owned_array, owned_result, owned_results, owner
+from .backends.native import TensorBase, dtype_of, owned_array, owned_memory, owned_result, owned_results, owner
 from .devices import CPU, device_of
 from .dtypes import Size
 from .layouts import layout, strided
@@ -257,6 +257,26 @@ class _Owned:
 
 owned = _Owned(True)  # ``owned.tt_clone(h)`` raises what the C side refuses,
 attempted = _Owned(False)  # ``attempted.tt_clone(h)`` gives None then
+_from_python = owned_memory(Tensor, lib.tt_from_python)
+
+
+def row_major(shape) -> list[int]:
+    """The strides of elements without gaps, the last dimension innermost."""
+    strides, step = [], 1
+    for n in reversed(shape):
+        strides.append(step)
+        step *= n or 1
+    strides.reverse()
+    return strides
+
+
+def tensor_on(owner, op: str, code: int, shape, strides, memory, nbytes: int, device: int = 0) -> Tensor:
+    """A tensor on memory that ``owner`` owns, which lives as long as the tensor's storage: ``memory`` is a pointer to
+    the first element, and ``nbytes`` is where the last one ends. ``device`` is 0 for the CPU."""
+    t = _from_python(device, code, len(shape), shape, strides, memory, nbytes, id(owner))
+    if t is None:
+        raise error(op)
+    return t
 
 
 def address_of(t: Tensor) -> int:

@@ -108,8 +108,10 @@ tt_array *tt_empty_like(tt_array *a, int dtype);
 tt_array *tt_full(int dtype, int ndim, int64_t *shape, int kind, double f, int64_t i);
 tt_array *tt_arange(int dtype, int64_t n, double fstart, double fstep, int64_t istart, int64_t istep);
 tt_array *tt_scalar(int kind, double f, int64_t i);
-tt_array *tt_from_memory(int dtype, int ndim, int64_t *shape, int64_t *strides, void *data, int64_t nbytes, void *owner,
-                         void (*release)(void *));
+/* Memory of a device (0: the CPU) that a Python object owns, whose address `owner` is: for owned_memory
+ * (python/tensor.c), which holds it. */
+tt_array *tt_from_python(int device, int dtype, int ndim, int64_t *shape, int64_t *strides, void *data, int64_t nbytes,
+                         intptr_t owner);
 /* Memory that processes share: a file's first bytes, mapped, which the system gives its pages at once. `data` is NULL
  * before, `fd` -1 where the descriptor is not ours, or closed. -1: with errno. */
 typedef struct tt_shared {
@@ -120,7 +122,6 @@ typedef struct tt_shared {
 int tt_shared_map(tt_shared *s, int fd);
 void tt_shared_close(tt_shared *s); /* the descriptor, not the memory */
 void tt_shared_end(tt_shared *s);
-void tt_release_python(void *object); /* what `hold` has held (python/tensor.c), as a release */
 tt_array *tt_alias(tt_array *a);
 tt_array *tt_view(tt_array *a, int ndim, int64_t *shape, int64_t *strides, int64_t offset);
 tt_array *tt_reshape_view(tt_array *a, int ndim, int64_t *shape);

@@ -20,9 +20,6 @@ int tt_cuda_processor(int device, int capability, int64_t shared);
 
 /* `a` on another device, at once for the CPU's readers; itself is never returned. */
 tt_array *tt_to_device(tt_array *a, int device);
-/* Memory of a device that somebody else owns. */
-tt_array *tt_from_device(int device, int dtype, int ndim, int64_t *shape, int64_t *strides, void *data, int64_t nbytes,
-                         void *owner, void (*release)(void *));
 
 /* A product of matrices, c = alpha a b + beta c: all that the choice of an algorithm depends on, without gaps between
  * the fields. Matrices are row-major; one that is transposed lies as its transpose. */

@@ -165,13 +165,8 @@ tt_array *tt_like(tt_array *a, int dtype) {
     return tt_empty_strided(dtype, a->ndim, a->shape, strides);
 }
 
-tt_array *tt_from_memory(int dtype, int ndim, int64_t *shape, int64_t *strides, void *data, int64_t nbytes, void *owner,
-                         void (*release)(void *)) {
-    return tt_from_device(0, dtype, ndim, shape, strides, data, nbytes, owner, release);
-}
-
-tt_array *tt_from_device(int device, int dtype, int ndim, int64_t *shape, int64_t *strides, void *data, int64_t nbytes,
-                         void *owner, void (*release)(void *)) {
+tt_array *tt_from_owner(int device, int dtype, int ndim, int64_t *shape, int64_t *strides, void *data, int64_t nbytes,
+                        void *owner, void (*release)(void *)) {
     int64_t n = tt_numel(ndim, shape);
     if (n < 0 || !check_strides(ndim, strides)) return NULL;
     tt_array *a = tt_array_new(ndim);

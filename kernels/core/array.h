@@ -20,6 +20,9 @@ static inline int tt_written(tt_array *a, int writer, bool done) {
     if (done && writer >= 0) tt_bump_version(a, writer);
     return done ? 0 : -1;
 }
+/* An array on memory of a device (0: the CPU) that `owner` owns until `release` is called with it. */
+tt_array *tt_from_owner(int device, int dtype, int ndim, int64_t *shape, int64_t *strides, void *data, int64_t nbytes,
+                        void *owner, void (*release)(void *));
 tt_array *tt_show(tt_array *a, int ndim, const int64_t *shape, const int64_t *strides, int64_t start); /* views.c */
 tt_array *tt_track(const tt_array *a, tt_array *view);
 bool tt_may_write(const char *op, const tt_array *out); /* no internal overlap, not read-only */

@@ -130,8 +130,8 @@ tt_array *tt_from_dlpack(void *managed, int versioned) {
                 return tt_fail(TT_RUNTIME_ERROR, "from_dlpack: the strides reach beyond all memory");
         }
     }
-    tt_array *a = tt_from_device(cuda ? t->device_id + 1 : 0, dtype, t->ndim, t->shape, strides, data,
-                                 reach * tt_itemsizes[dtype], managed, versioned ? release_versioned : release_old);
+    tt_array *a = tt_from_owner(cuda ? t->device_id + 1 : 0, dtype, t->ndim, t->shape, strides, data,
+                                reach * tt_itemsizes[dtype], managed, versioned ? release_versioned : release_old);
     if (a && versioned && v->flags & DL_READ_ONLY) a->flags |= TT_FLAG_READONLY;
     return a;
 }

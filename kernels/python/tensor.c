@@ -156,15 +156,26 @@ static PyType_Spec function_spec = {
 };
 static PyTypeObject *function_type;
 
-/* Calls the C function of `self` and gives what it made an owner. `args` is what a function with its flags gets: a
- * tuple, the only argument, NULL. */
-static PyObject *call_and_own(PyObject *self, PyObject *args) {
-    const owned_function *function = (const owned_function *)self;
+/* Calls the C function and gives what it made an owner; that holds `held`, if it is not NULL. `args` is what a function
+ * with its flags gets: a tuple, the only argument, NULL. */
+static inline PyObject *make(const owned_function *function, PyObject *args, PyObject *held) {
     PyObject *handle = function->call(function->self, args);
     if (!handle) return NULL;
-    if (tt_pointer_of(handle, array_pointer)) return own(function->cls, handle);
+    if (tt_pointer_of(handle, array_pointer)) {
+        Py_XINCREF(held);
+        return own(function->cls, handle);
+    }
     Py_DECREF(handle);
     return PyErr_Occurred() ? NULL : nothing(function->raises);
+}
+
+static PyObject *call_and_own(PyObject *self, PyObject *args) { return make((const owned_function *)self, args, NULL); }
+
+/* Likewise where what is made holds a Python object, whose address is the last argument. */
+static PyObject *call_and_hold(PyObject *self, PyObject *args) {
+    PyObject *address = PyTuple_GetItem(args, PyTuple_Size(args) - 1);
+    PyObject *held = address ? PyLong_AsVoidPtr(address) : NULL;
+    return held ? make((const owned_function *)self, args, held) : NULL;
 }
 
 /* Likewise where the function makes two. */
@@ -232,6 +243,7 @@ static PyObject *call_and_own_array(PyObject *self, PyObject *args) {
 static PyMethodDef own_method = {"own", own_given, METH_O, NULL};
 static PyMethodDef call_two_method = {"call_and_own_two", call_and_own_two, METH_VARARGS, NULL};
 static PyMethodDef call_all_method = {"call_and_own_all", call_and_own_all, METH_VARARGS, NULL};
+static PyMethodDef call_and_hold_method = {"call_and_hold", call_and_hold, METH_VARARGS, NULL};
 static PyMethodDef call_array_method = {"call_and_own_array", call_and_own_array, METH_VARARGS, NULL};
 static PyMethodDef call_methods[] = {{"call_and_own", call_and_own, METH_VARARGS, NULL},
                                      {"call_and_own", call_and_own, METH_O, NULL},
@@ -289,22 +301,25 @@ static PyObject *owned_array(PyObject *self, PyObject *args) {
     return owning(args, &call_array_method, 1);
 }
 
-/* Python objects whose memory a storage uses. */
-
-static PyObject *hold(PyObject *self, PyObject *object) {
+static PyObject *owned_memory(PyObject *self, PyObject *args) {
     (void)self;
-    return PyLong_FromVoidPtr(Py_NewRef(object));
+    return owning(args, &call_and_hold_method, 1);
 }
 
-void tt_release_python(void *object) {
+/* Ends what owned_memory has held. */
+static void release_python(void *object) {
     if (!Py_IsInitialized()) return; /* a thread of ours outlives the interpreter */
     PyGILState_STATE state = PyGILState_Ensure();
     Py_DECREF((PyObject *)object);
     PyGILState_Release(state);
 }
 
+tt_array *tt_from_python(int device, int dtype, int ndim, int64_t *shape, int64_t *strides, void *data, int64_t nbytes,
+                         intptr_t owner) {
+    return tt_from_owner(device, dtype, ndim, shape, strides, data, nbytes, (void *)owner, release_python);
+}
+
 static PyMethodDef functions[] = {
-    {"hold", hold, METH_O, "hold(object): its address; it lives until tt_release_python is called with that."},
     {"owner", owner, METH_O,
      "owner(cls): a function of a descriptor that gives a new ``cls``, which owns it and has no history."},
     {"owned_result", owned_result, METH_VARARGS,
@@ -319,6 +334,9 @@ static PyMethodDef functions[] = {
     {"owned_array", owned_array, METH_VARARGS,
      "owned_array(cls, function): likewise of a function that gives a status, and puts what it makes into the array\n"
      "that is its last argument, the last places of which may stay NULL. None where the status is negative."},
+    {"owned_memory", owned_memory, METH_VARARGS,
+     "owned_memory(cls, function, raises=False): as owned_result; the last argument is the id of an object, which\n"
+     "what is made holds."},
     {NULL, NULL, 0, NULL},
 };
 

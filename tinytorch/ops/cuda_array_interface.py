@@ -6,8 +6,8 @@ import numpy as np
 
 from ..backends.cpu import error, ffi, lib
 from ..backends.cuda import runtime
-from ..tensor import Tensor, address_of, attempted
-from .from_python import RELEASE, keep, numpy_code, row_major
+from ..tensor import Tensor, address_of, row_major, tensor_on
+from .from_python import numpy_code
 
 _LEGACY = 1  # the default stream, as the protocol calls it
 _READONLY = lib.TT_FLAG_READONLY
@@ -39,13 +39,8 @@ def share_device(source):
     runtime.open_device(index)
     if (stream := interface.get("stream")) is not None:
         runtime.let_wait(index, runtime.current_handle(index), stream)
-    owner = keep(source)
-    t = attempted.tt_from_device(
-        index + 1, code, len(shape), shape, strides, ffi.cast("void *", address), extent * size, owner, RELEASE
-    )
-    if t is None:
-        lib.tt_release_python(owner)
-        raise error("as_tensor")
+    memory = ffi.cast("void *", address)
+    t = tensor_on(source, "as_tensor", code, shape, strides, memory, extent * size, index + 1)
     if readonly:
         t._h.flags |= _READONLY
     return t

@@ -10,9 +10,8 @@ from itertools import chain, islice
 import numpy as np
 
 from ..backends.cpu import error, ffi, lib
-from ..backends.native import hold
 from ..dtypes import ALL, BY_NUMPY, COMPLEX, INTEGRAL, default_complex, get_default_dtype, iinfo, promoted
-from ..tensor import Tensor, attempted
+from ..tensor import Tensor, attempted, row_major, tensor_on
 from ..warn_once import first_time
 
 _PLAIN = frozenset((bool, int, float, complex))
@@ -23,7 +22,6 @@ _SUPPORTED = (
     "float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and "
     "bool"
 )
-RELEASE = ffi.addressof(lib, "tt_release_python")
 
 
 def numpy_code(d: np.dtype) -> int:
@@ -41,11 +39,6 @@ def numpy_code(d: np.dtype) -> int:
     return ours.code
 
 
-def keep(owner):
-    """``owner`` as a storage holds it: alive until RELEASE."""
-    return ffi.cast("void *", hold(owner))
-
-
 def share_numpy(a: np.ndarray, code: int | None = None):
     """A tensor on an ndarray's own memory, which it keeps alive; ``code`` if its elements are to be seen as of
     another dtype of the same size."""
@@ -56,11 +49,7 @@ def share_numpy(a: np.ndarray, code: int | None = None):
         memory, reach, strides = ffi.from_buffer(a), a.nbytes, row_major(a.shape)
     else:
         memory, reach, strides = _strided_memory(a)
-    owner = keep(a)
-    t = attempted.tt_from_memory(code, a.ndim, a.shape, strides, memory, reach, owner, RELEASE)
-    if t is None:
-        lib.tt_release_python(owner)
-        raise error("from_numpy")
+    t = tensor_on(a, "from_numpy", code, a.shape, strides, memory, reach)
     if not flags.writeable:
         t._h.flags |= lib.TT_FLAG_READONLY
         _warn_of_read_only_memory()
@@ -76,16 +65,6 @@ def _warn_of_read_only_memory() -> None:
             UserWarning,
             stacklevel=4,
         )
-
-
-def row_major(shape) -> list[int]:
-    """The strides of elements without gaps, the last dimension innermost."""
-    strides, step = [], 1
-    for n in reversed(shape):
-        strides.append(step)
-        step *= n or 1
-    strides.reverse()
-    return strides
 
 
 def _strided_memory(a: np.ndarray):

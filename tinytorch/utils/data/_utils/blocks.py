@@ -17,7 +17,7 @@ import os
 import weakref
 
 from ....dtypes import dtype, uint8
-from ....shared_memory import Block, block_of, new_block, tensor_on
+from ....shared_memory import Block, block_of, new_block, tensor_in
 from ....tensor import Tensor
 from ....weak import End, taken
 
@@ -95,7 +95,7 @@ class Outgoing:
         nbytes = math.prod(shape) * of.itemsize
         number = self._take(_room(nbytes))
         self.uses[number] = 1
-        return tensor_on(self.leases.lend(self.blocks[number], number), of, shape, nbytes)
+        return tensor_in(self.leases.lend(self.blocks[number], number), of, shape, nbytes)
 
     def _take(self, size: int) -> int:
         for number in self.leases.over():
@@ -142,7 +142,7 @@ class Incoming:
         """The first bytes of a block, whose descriptor came if it is new."""
         if fd is not None:
             self.blocks[number] = Block(fd, room, own=False)
-        return tensor_on(self.leases.lend(self.blocks[number], number), uint8, (nbytes,), nbytes)
+        return tensor_in(self.leases.lend(self.blocks[number], number), uint8, (nbytes,), nbytes)
 
     def drop(self, numbers: list[int]) -> None:
         """Lets go of blocks that the worker has dropped."""

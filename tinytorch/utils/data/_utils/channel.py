@@ -32,19 +32,20 @@ _DESCRIPTOR = struct.Struct("=i")
 _ROOM = socket.CMSG_SPACE(_MOST_DESCRIPTORS * _DESCRIPTOR.size)
 _CLOEXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 _LOOK = 1000  # milliseconds after which one who waits looks around
-_arriving = threading.local()  # ``descriptors``, ``incoming``: those of the message that is being read
+_reader = threading.local()  # ``channel``: weakly, the one whose message is being read
 
 #: The loaders' ends in this process: a forked worker closes those that it gets, for their streams end with the loader.
 ends: weakref.WeakSet[Channel] = weakref.WeakSet()
 
 
 def _arrived(number: int, at: int | None, room: int, nbytes: int) -> UntypedStorage:
-    fd = None if at is None else _arriving.descriptors[at]
-    return storage_on(_arriving.incoming.take(number, fd, room, nbytes))
+    channel = _reader.channel()
+    fd = None if at is None else channel.arrived.descriptors()[at]
+    return storage_on(channel.incoming.take(number, fd, room, nbytes))
 
 
 def _arrived_foreign(at: int, nbytes: int) -> UntypedStorage:
-    return storage_on(bytes_of(received_block(os.dup(_arriving.descriptors[at]), nbytes)))
+    return storage_on(bytes_of(received_block(os.dup(_reader.channel().arrived.descriptors()[at]), nbytes)))
 
 
 class _Parts(list):
@@ -213,8 +214,7 @@ class Channel:
         there are too many open files."""
         try:
             nbytes, count = _HEADER.unpack(self._receive_head())
-            descriptors = self.arrived.descriptors()
-            if count != len(descriptors):
+            if count != len(self.arrived.descriptors()):
                 raise OSError(
                     "a batch came without its shared memory: this process has too many open files. Please increase "
                     "the limit by `ulimit -n` in the shell."
@@ -223,10 +223,9 @@ class Channel:
             rest = data
             while rest:
                 rest = rest[self._read(self.sock.recv_into, rest) :]
-            _arriving.descriptors, _arriving.incoming = descriptors, self.incoming
+            _reader.channel = weakref.ref(self)
             return pickle.loads(data)
         finally:
-            _arriving.descriptors = _arriving.incoming = None
             self.arrived.close()
 
     def _receive_head(self) -> bytes:
