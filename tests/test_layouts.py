@@ -35,6 +35,14 @@ LAYOUTS = {
     "expand in front": lambda m: a(m, 3, 2).expand(1, 1, 3, 2),
     "expand in front of a transposed one": lambda m: a(m, 3, 2).t().expand(1, 2, 3),
     "expand in front, both": lambda m: a(m, 3, 2).expand(4, 1, 3, 2),
+    "clone of one with gaps": lambda m: a(m, 2, 3, 2, 4).permute(2, 0, 3, 1)[0].clone(),
+    "clone of an expanded one": lambda m: a(m, 2, 3, 1).expand(2, 3, 4).permute(2, 1, 0).clone(),
+    "clone of an expanded one with gaps": lambda m: (
+        a(m, 2, 3, 1, 4).expand(2, 3, 2, 4)[..., ::2].permute(3, 1, 2, 0).clone()
+    ),
+    "sum of one with gaps": lambda m: a(m, 2, 3, 2, 4).permute(2, 0, 3, 1)[0] + 1,
+    "zeros like one with gaps": lambda m: m.zeros_like(a(m, 4, 5, 3).permute(2, 1, 0)[:, ::2]),
+    "cast of one with gaps": lambda m: a(m, 4, 5, 3).permute(2, 1, 0)[:, ::2].to(m.float64),
     "expand a number": lambda m: m.ones(()).expand(1, 1),
     "expand a number to more": lambda m: m.ones(()).expand(1, 3),
     "expand with -1": lambda m: a(m, 3, 1).expand(-1, -1),

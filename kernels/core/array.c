@@ -1,4 +1,5 @@
 /* Descriptors: creation, views, what may be written. */
+#include "core/sizes.h"
 #include "core/tt.h"
 #include "api/cuda.h"
 #include <stdlib.h>
@@ -136,31 +137,37 @@ tt_array *tt_empty_strided(int dtype, int ndim, int64_t *shape, int64_t *strides
     return with_storage(a, reach * tt_itemsizes[dtype]);
 }
 
-/* Same shape and device; the same order of dimensions in memory where `a` is dense, else row-major
- * (torch.preserve_format). */
+/* Same shape and device; without gaps, the dimensions in the same order in memory (torch.preserve_format). */
 tt_array *tt_empty_like(tt_array *a, int dtype) {
     TT_ON_DEVICE(NULL, "empty_like", 1, &a);
     return tt_like(a, dtype);
 }
 
+/* Is dimension d outside of e in memory? 1: yes, -1: no, 0: the strides do not tell. */
+static int is_outside(const tt_array *a, int d, int e) {
+    int64_t of_d = a->strides[d], of_e = a->strides[e];
+    if (!of_d || !of_e || (of_d == of_e && a->shape[d] <= a->shape[e])) return 0;
+    return of_d < of_e ? -1 : 1;
+}
+
 /* The same, on this thread's device. */
 tt_array *tt_like(tt_array *a, int dtype) {
     int64_t strides[TT_MAX_NDIM], n = 1;
-    int order[TT_MAX_NDIM];
+    int order[TT_MAX_NDIM]; /* the innermost first */
     if (a->flags & TT_FLAG_CONTIGUOUS) return tt_empty(dtype, a->ndim, a->shape);
-    for (int d = 0; d < a->ndim; d++) {
-        int at = d;
-        while (at > 0 && a->strides[order[at - 1]] < a->strides[d]) {
-            order[at] = order[at - 1];
-            at--;
+    for (int k = 0; k < a->ndim; k++) {
+        order[k] = a->ndim - 1 - k;
+        for (int at = k, before = k - 1, found = 0; before >= 0 && found >= 0; before--) {
+            found = is_outside(a, order[before], order[at]);
+            if (found <= 0) continue;
+            int d = order[at];
+            order[at] = order[before];
+            order[at = before] = d;
         }
-        order[at] = d;
     }
-    for (int k = a->ndim - 1; k >= 0; k--) {
-        int d = order[k];
-        if (a->shape[d] != 1 && a->strides[d] != n) return tt_empty(dtype, a->ndim, a->shape);
-        strides[d] = n;
-        n *= a->shape[d];
+    for (int k = 0; k < a->ndim; k++) {
+        strides[order[k]] = n;
+        n *= most(a->shape[order[k]], 1);
     }
     return tt_empty_strided(dtype, a->ndim, a->shape, strides);
 }

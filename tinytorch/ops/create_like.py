@@ -13,8 +13,8 @@ from .fitting import check_fits
 
 
 def empty_as(input: Tensor, dtype, memory_format, device, op: str):
-    """A descriptor with the shape of ``input``, its strides if it is dense, and its dtype and device unless others are
-    given."""
+    """A descriptor with the shape of ``input``, its order of dimensions in memory, and its dtype and device unless
+    others are given."""
     if not isinstance(input, Tensor):
         raise TypeError(f"{op}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     code = input._h.dtype if dtype is None else dtype_code(dtype, op)
@@ -29,7 +29,7 @@ def empty_as(input: Tensor, dtype, memory_format, device, op: str):
 
 
 def like_strides(input: Tensor) -> tuple[int, ...]:
-    """The strides of ``empty_like``: in the order of the input's where it is dense, else row-major."""
+    """The strides of ``empty_like``: without gaps, in the order of the input's."""
     return owned.tt_empty_like(input._h, lib.TT_BOOL).stride()
 
 
