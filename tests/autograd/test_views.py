@@ -5,6 +5,7 @@ import pytest
 from compare import assert_same, pair
 
 import tinytorch
+from tinytorch.autograd import gradgradcheck
 
 
 def both(torch, program, *shapes, seed=0):
@@ -350,6 +351,22 @@ def test_numpy_of_a_recorded_tensor():
         x.numpy()
     x.detach().numpy()[0] = 5
     assert x.tolist() == [5.0, 1.0]
+
+
+def test_the_gradient_of_entries_lies_as_their_input(torch):
+    """So that what made that a view of something contiguous need not copy."""
+    strides = []
+
+    def program(m, x):
+        turned = x.permute(2, 0, 3, 1, 4)
+        turned.register_hook(lambda g: strides.append(g.stride()))
+        first, _, last = turned.unbind(0)
+        return first * last.exp()
+
+    both(torch, program, (2, 5, 3, 4, 2))
+    assert strides[0] == (8, 120, 2, 24, 1)
+    x = tinytorch.randn(3, 2, 4, dtype=tinytorch.float64, requires_grad=True)
+    assert gradgradcheck(lambda x: [t.sin() for t in x.transpose(0, 2).unbind(1)], x)
 
 
 @pytest.mark.parametrize("depth", [1, 2, 5])

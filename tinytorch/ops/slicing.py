@@ -276,15 +276,26 @@ def as_strided(input, size, stride, storage_offset=None):
 # Several views at once.
 
 
-def _joined(g, sizes, shape, dim, stacked=False):
-    """The gradients of the parts side by side; a part without one counts as zeros."""
+def _filled(g, shapes):
+    """The gradients of parts of these shapes; one that there is none of as zeros."""
     some = next(x for x in g if x is not None)
-    parts = []
-    for gi, n in zip(g, sizes):
-        part = list(shape)
-        part[dim : dim + 1] = [] if stacked else [n]
-        parts.append(gi if gi is not None else some.new_zeros(()).expand(part))
-    return FUNCTIONS["stack" if stacked else "cat"](parts, dim)
+    return [some.new_zeros(()).expand(shape) if x is None else x for x, shape in zip(g, shapes)]
+
+
+def _joined(g, sizes, shape, dim):
+    """The gradients of the parts side by side."""
+    return FUNCTIONS["cat"](_filled(g, [(*shape[:dim], n, *shape[dim + 1 :]) for n in sizes]), dim)
+
+
+def _stacked(g, shape, dim, stride):
+    """The gradients of the entries side by side, in memory as the input lies, whose strides are given if it is not
+    contiguous: what made it a view of that which is need not copy."""
+    parts = _filled(g, [(*shape[:dim], *shape[dim + 1 :])] * shape[dim])
+    if stride is None:
+        return FUNCTIONS["stack"](parts, dim)
+    order = sorted(range(len(shape)), key=lambda d: -stride[d])
+    parts = [x.permute([d - (d > dim) for d in order if d != dim]) for x in parts]
+    return FUNCTIONS["stack"](parts, order.index(dim)).permute(sorted(order, key=order.__getitem__))
 
 
 @primitive(name="split", outputs=(), input=lambda g, input_shape, sizes, dim: _joined(g, sizes, input_shape, dim))
@@ -303,9 +314,9 @@ def _split_with_sizes(input, sizes, dim):
 @primitive(
     name="unbind",
     outputs=(),
-    input=lambda g, input_shape, dim: _joined(g, range(input_shape[dim]), input_shape, dim, True),
+    input=lambda g, input_shape, dim, stride: _stacked(g, input_shape, dim, stride),
 )
-def _unbind(input, dim):
+def _unbind(input, dim, stride):
     return _views(input, _entries, input._h.shape[dim], dim)
 
 
@@ -340,7 +351,7 @@ def unbind(input, dim=0):
     if h.ndim == 0:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     dim = dim if 0 <= dim < h.ndim else input._dim(dim)
-    return _unbind(input, dim)
+    return _unbind(input, dim, None if h.flags & lib.TT_FLAG_CONTIGUOUS else input.stride())
 
 
 @method
