@@ -19,6 +19,9 @@
 
 TT_ISA_TABLES(tt_attention_table, tt_attention_rows)
 
+/* Queries and keys of a tile, forward and backward. Half of the keys of a derivative's tile of many queries leave it in
+ * the first cache (causal, 2 x 12 heads, 1024 x 64: 71 -> 61 ms); small tiles of causal attention compute less that
+ * nobody sees (8 x 8 heads, 128 x 32: 1.43 -> 1.36 and 2.19 -> 2.02 ms). */
 #define ROWS 64
 #define KEYS 1024
 #define ROWS_BACK 256
@@ -44,7 +47,7 @@ typedef struct {
     const char *mask;
     int64_t mask_steps[4]; /* in elements */
     int64_t blocks, per_block; /* of queries of a head, forward */
-    int64_t parts, per_part; /* ranges of keys, and keys of each */
+    int64_t parts, per_part, per_tile; /* ranges of keys; keys of each, and of a tile */
     char *partial; /* what ranges but the first find for the queries, (parts - 1, N, H, L, E) */
     bool failed;
 } job;
@@ -79,7 +82,7 @@ static void multiply(const job *j, void *memory, bool trans_a, bool trans_b, int
 }
 
 static void clear(const job *j, char *rows, int64_t n, int64_t cols, int64_t ld) {
-    for (int64_t r = 0; r < n; r++) memset(rows + r * ld * j->size, 0, (size_t)(cols * j->size));
+    for (int64_t r = 0; r < n && cols; r++) memset(rows + r * ld * j->size, 0, (size_t)(cols * j->size));
 }
 
 /* The scores of queries from i on with keys from k on. */
@@ -113,17 +116,18 @@ static void forward_block(const job *j, int64_t n, int64_t h, int64_t i, char *s
     const tt_attention_work *w = j->w;
     int64_t rows = least(j->per_block, w->rows - i), keys = w->causal ? least(w->keys, i + rows) : w->keys;
     char *out = at(j, &j->out, n, h, i), *lse = j->lse + ((n * w->heads + h) * w->rows + i) * j->size;
-    memset(sum, 0, (size_t)(rows * j->size));
-    for (int64_t r = 0; r < rows; r++)
-        if (j->dtype == TT_F64) ((double *)top)[r] = -__builtin_inf();
-        else ((float *)top)[r] = -__builtin_inff();
-    clear(j, out, rows, w->out_width, j->out.ld);
+    if (!keys) {
+        memset(top, 0, (size_t)(rows * j->size));
+        memset(sum, 0, (size_t)(rows * j->size));
+        clear(j, out, rows, w->out_width, j->out.ld);
+    }
     for (int64_t k = 0; k < keys; k += KEYS) {
         tt_attention_tile t = score(j, n, h, i, rows, k, least(KEYS, keys - k), scores, memory);
+        t.first = k == 0;
         j->loops->exponentials(&t, top, sum, out, w->out_width, j->out.ld);
         if (w->drops) drop(j, n, h, i, k, &t, scores, numbers);
         multiply(j, memory, false, false, rows, w->out_width, t.cols, 1, scores, t.cols,
-                 at(j, &j->value, n, h / j->group, k), j->value.ld, 1, out, j->out.ld);
+                 at(j, &j->value, n, h / j->group, k), j->value.ld, k > 0, out, j->out.ld);
     }
     j->loops->finish(out, rows, w->out_width, j->out.ld, top, sum, lse);
 }
@@ -150,27 +154,34 @@ typedef struct {
     char *weights, *slopes, *kept, *numbers, *delta, *memory; /* kept: weights after dropout, or `weights` */
 } room;
 
-/* What keys from k on, up to `cols`, and one head of queries find for each other; of_query: the head's. */
-static void backward_block(const job *j, int64_t n, int64_t h, int64_t k, int64_t cols, const heads *of_query,
-                           const room *x) {
+/* What keys from k on, up to `cols`, and one head of queries find for each other; of_query: the head's. It is added to
+ * what others have found, unless these keys are the `first` of their range, or the head the first that sees them. */
+static void backward_block(const job *j, int64_t n, int64_t h, int64_t k, int64_t cols, bool first,
+                           const heads *of_query, const room *x) {
     const tt_attention_work *w = j->w;
     int64_t of = h / j->group;
     const char *key = at(j, &j->key, n, of, k), *value = at(j, &j->value, n, of, k);
     char *of_key = at(j, &j->of_key, n, of, k), *of_value = at(j, &j->of_value, n, of, k);
-    for (int64_t i = w->causal ? k : 0; i < w->rows; i += ROWS_BACK) {
+    int64_t begin = w->causal ? k : 0;
+    if (h == of * j->group && begin >= w->rows) {
+        clear(j, of_key, cols, w->width, j->of_key.ld);
+        clear(j, of_value, cols, w->out_width, j->of_value.ld);
+    }
+    for (int64_t i = begin; i < w->rows; i += ROWS_BACK) {
+        bool more = h > of * j->group || i > begin;
         int64_t rows = least(ROWS_BACK, w->rows - i);
         const char *g = at(j, &j->g, n, h, i);
         tt_attention_tile t = score(j, n, h, i, rows, k, cols, x->weights, x->memory);
         j->loops->weights(&t, j->lse + ((n * w->heads + h) * w->rows + i) * j->size);
         if (w->drops) drop(j, n, h, i, k, &t, x->kept, x->numbers);
-        multiply(j, x->memory, true, false, cols, w->out_width, rows, 1, x->kept, cols, g, j->g.ld, 1, of_value,
+        multiply(j, x->memory, true, false, cols, w->out_width, rows, 1, x->kept, cols, g, j->g.ld, more, of_value,
                  j->of_value.ld);
         multiply(j, x->memory, false, true, rows, cols, w->out_width, 1, g, j->g.ld, value, j->value.ld, 0, x->slopes,
                  cols);
         j->loops->slopes(x->slopes, x->weights, x->kept, x->delta + i * j->size, rows, cols);
         multiply(j, x->memory, true, false, cols, w->width, rows, w->scale, x->slopes, cols, at(j, &j->query, n, h, i),
-                 j->query.ld, 1, of_key, j->of_key.ld);
-        multiply(j, x->memory, false, false, rows, w->width, cols, w->scale, x->slopes, cols, key, j->key.ld, 1,
+                 j->query.ld, more, of_key, j->of_key.ld);
+        multiply(j, x->memory, false, false, rows, w->width, cols, w->scale, x->slopes, cols, key, j->key.ld, !first,
                  at(j, of_query, n, h, i), of_query->ld);
     }
 }
@@ -201,14 +212,13 @@ static void backward_range(void *context, int64_t begin, int64_t end) {
         int64_t part = task % j->parts, head = task / j->parts, n = head / w->of_keys, of = head % w->of_keys;
         int64_t first = part * j->per_part, last = least(w->keys, first + j->per_part);
         heads of_query = found_by(j, part);
-        clear(j, at(j, &j->of_key, n, of, first), last - first, w->width, j->of_key.ld);
-        clear(j, at(j, &j->of_value, n, of, first), last - first, w->out_width, j->of_value.ld);
         for (int64_t h = of * j->group; h < (of + 1) * j->group; h++) {
-            clear(j, at(j, &of_query, n, h, 0), w->rows, w->width, of_query.ld);
+            int64_t unseen = first >= last ? w->rows : w->causal ? least(first, w->rows) : 0; /* from any of them */
+            clear(j, at(j, &of_query, n, h, 0), unseen, w->width, of_query.ld);
             j->loops->dots(x.delta, at(j, &j->g, n, h, 0), j->g.ld, at(j, &j->out, n, h, 0), j->out.ld, w->rows,
                            w->out_width);
-            for (int64_t k = first; k < last; k += KEYS_BACK)
-                backward_block(j, n, h, k, least(KEYS_BACK, last - k), &of_query, &x);
+            for (int64_t k = first; k < last; k += j->per_tile)
+                backward_block(j, n, h, k, least(j->per_tile, last - k), k == first, &of_query, &x);
         }
     }
     tt_scratch_free(memory);
@@ -264,7 +274,8 @@ bool tt_cpu_attention(const tt_attention_work *w) {
     bool ok = start(&j, w) && tt_wide_start(&out, w->out, j.dtype);
     if (ok) {
         look_at(&j.out, out.array, (int)j.size);
-        j.per_block = w->rows ? pieces(w->rows, pieces(w->rows, ROWS)) : 1; /* of 65, 33 and 32 */
+        int64_t most_rows = w->causal && w->rows <= 4 * ROWS ? ROWS / 2 : ROWS;
+        j.per_block = w->rows ? pieces(w->rows, pieces(w->rows, most_rows)) : 1; /* of 65, 33 and 32 */
         j.blocks = pieces(w->rows, j.per_block);
         int64_t work = j.per_block * w->keys * (w->width + w->out_width);
         ok = run(&j, w->batch * w->heads * j.blocks, work, forward_range);
@@ -277,16 +288,17 @@ bool tt_cpu_attention_backward(const tt_attention_work *w) {
     job j;
     tt_wide grads[3] = {{0}};
     heads *of[3] = {&j.of_query, &j.of_key, &j.of_value};
-    int64_t count = w->batch * w->of_keys, key_blocks = (w->keys + KEYS_BACK - 1) / KEYS_BACK;
+    int64_t count = w->batch * w->of_keys;
     bool ok = start(&j, w) && take(&j.out, w->out, j.dtype) && take(&j.g, w->g, j.dtype);
     for (int k = 0; k < 3; k++) {
         ok = ok && tt_wide_start(&grads[k], w->grads[k], j.dtype);
         if (ok) look_at(of[k], grads[k].array, (int)j.size);
     }
     if (ok) {
-        int64_t wanted = count ? least((TASKS + count - 1) / count, key_blocks) : 1;
-        j.per_part = wanted > 1 ? (key_blocks + wanted - 1) / wanted * KEYS_BACK : w->keys;
-        j.parts = wanted > 1 ? (w->keys + j.per_part - 1) / j.per_part : 1;
+        j.per_tile = w->causal || w->rows > ROWS_BACK / 2 ? KEYS_BACK / 2 : KEYS_BACK;
+        int64_t tiles = pieces(w->keys, j.per_tile), wanted = count ? least(pieces(TASKS, count), tiles) : 1;
+        j.per_part = wanted > 1 ? pieces(tiles, wanted) * j.per_tile : w->keys;
+        j.parts = wanted > 1 ? pieces(w->keys, j.per_part) : 1;
         int64_t all = w->batch * w->heads * w->rows * w->width * j.size;
         if (j.parts > 1) ok = (j.partial = tt_scratch((j.parts - 1) * all)) != NULL;
         if (!ok) tt_fail(TT_OUT_OF_MEMORY, "out of memory for the derivative of scaled_dot_product_attention");

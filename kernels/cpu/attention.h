@@ -9,11 +9,12 @@ typedef struct {
     const char *mask; /* of the first row and column; NULL: none */
     int64_t mask_row, mask_col; /* steps in elements */
     bool mask_is_bool; /* else it is added */
+    bool first; /* of its queries: there is no top, sum and out yet */
 } tt_attention_tile;
 
 typedef struct {
-    /* Scores become exp(score - top), where top is the largest of each row so far; out (rows, width), `ld` apart, and
-     * sum are rescaled to the new top. */
+    /* Scores become exp(score - top), where top is the largest of each row so far, and are added to sum; out (rows,
+     * width), `ld` apart, and sum are rescaled to the new top before. */
     void (*exponentials)(const tt_attention_tile *t, void *top, void *sum, void *out, int64_t width, int64_t ld);
     /* out / sum; lse = top + log(sum) */
     void (*finish)(void *out, int64_t rows, int64_t width, int64_t ld, const void *top, const void *sum, void *lse);

@@ -113,6 +113,17 @@ def test_second_derivatives(mode, p):
         assert gradgradcheck(call, operands)
 
 
+@pytest.mark.parametrize("shape", [(2, 3, 3, 65, 65, 4, 4), (1, 2, 1, 33, 90, 8, 8), (1, 2, 1, 300, 90, 8, 4)], ids=str)
+def test_what_memory_held_before_does_not_count(shape):
+    """Results are written before they are added to."""
+    with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
+        first = results(shape, "float32", {"is_causal": True})
+        held = [tinytorch.full(x.shape, math.nan) for x in first for _ in range(16)]
+        del held
+        for x, y in zip(first, results(shape, "float32", {"is_causal": True}), strict=True):
+            assert tinytorch.equal(x, y)
+
+
 def test_never_all_scores():
     """Of 4096 queries and keys the scores alone are 64 MB."""
     q = tinytorch.randn(1, 1, 4096, 16).requires_grad_()

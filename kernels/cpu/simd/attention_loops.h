@@ -70,14 +70,20 @@ static void OF(exponentials)(const tt_attention_tile *t, void *ptop, void *psum,
     for (int64_t r = 0; r < t->rows; r++) {
         int64_t n = OF(mask)(t, r);
         int64_t whole = least(pieces(n, LANES) * LANES, t->cols); /* exponentials one by one are slow */
-        T *x = (T *)t->scores + r * t->cols, *out = (T *)pout + r * ld, before = top[r];
+        T *x = (T *)t->scores + r * t->cols, *out = (T *)pout + r * ld,
+          before = t->first ? -(T)__builtin_inff() : top[r];
         for (int64_t i = n; i < whole; i++) x[i] = -(T)__builtin_inff();
         T now = OF(largest)(x, whole, before);
         T shift = now == -(T)__builtin_inff() ? 0 : now; /* nothing seen yet: of minus infinities the sum is 0 */
-        T by = OF(tt_exp)(before - shift);
-        sum[r] = by * sum[r] + OF(shifted)(x, whole, shift);
+        T of_row = OF(shifted)(x, whole, shift);
         for (int64_t i = n; i < t->cols; i++) x[i] = 0;
         top[r] = now;
+        if (t->first) {
+            sum[r] = of_row;
+            continue;
+        }
+        T by = OF(tt_exp)(before - shift);
+        sum[r] = by * sum[r] + of_row;
         if (by == 1) continue;
         TT_INDEPENDENT
         for (int64_t i = 0; i < width; i++) out[i] *= by;
