@@ -181,11 +181,18 @@ def test_an_unknown_instruction_set_is_refused():
     assert lib.tt_set_isa(b"mmx") == -1
 
 
+def norm_gradients(x):
+    """Of a layer_norm's weight and bias."""
+    weight, bias = (tt.ones(x.shape[1], dtype=x.dtype, requires_grad=True) for _ in range(2))
+    return tt.autograd.grad(tt.nn.functional.layer_norm(x, x.shape[1:], weight, bias), (weight, bias), x + 1)
+
+
 def test_results_do_not_depend_on_the_number_of_threads():
     x = tt.from_numpy(np.random.default_rng(1).standard_normal((517, 1031)).astype(np.float32))
+    columns = [x[:, :200].contiguous(), x.reshape(1031, 517)[:, :258].contiguous(), x.half(), x.double()]
     before, results = tt.get_num_threads(), []
     try:
-        for n in (1, 2, 7):
+        for n in (1, 2, 7, 16):
             tt.set_num_threads(n)
             y = (x.t() * 1.5).exp() + x[:1].t()
             results.append(
@@ -197,11 +204,12 @@ def test_results_do_not_depend_on_the_number_of_threads():
                     (x @ x.t()).numpy().tobytes(),
                     (x.t() @ x).numpy().tobytes(),
                     (x.double() @ x.double().t()).numpy().tobytes(),
+                    *(made.numpy().tobytes() for a in columns for made in (a.sum(0), a.amax(0), *norm_gradients(a))),
                 )
             )
     finally:
         tt.set_num_threads(before)
-    assert results[0] == results[1] == results[2]
+    assert all(r == results[0] for r in results)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])

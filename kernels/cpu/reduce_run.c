@@ -1,5 +1,6 @@
 /* Iteration of a reduction over an operand: Note [The tree of a reduction] in backend/reduction.h. */
 #include "cpu/simd.h"
+#include "core/sizes.h"
 #include "cpu/reduce.h"
 #include "api/reduce.h"
 #include <string.h>
@@ -7,6 +8,7 @@
 TT_ISA_TABLES(tt_reduce_table, tt_reducers)
 
 #define GRAIN 32768 /* elements a thread should have before another is worth waking */
+#define FEWEST 64   /* columns that are worth a walk over rows */
 #define WIDE 128    /* from here on rows that follow each other are cast and added one by one */
 
 const tt_reduce_table *tt_get_reduce_table(void) { return tt_reducers[tt_isa_index]; }
@@ -127,8 +129,19 @@ static void join_range(void *context, int64_t begin, int64_t end) {
     }
 }
 
-bool tt_reduction_run(const tt_reduction *g, const tt_reducer *r, const void *params, char *results, char *partials) {
+int64_t tt_columns_together(int64_t columns, int64_t limit) {
+    int64_t share = most(1, pieces(columns, tt_get_num_threads())), together = pieces(share, pieces(share, limit));
+    return least(limit, most(FEWEST, pieces(together, 16) * 16));
+}
+
+bool tt_reduction_run(const tt_reduction *plan, const tt_reducer *r, const void *params, char *results,
+                      char *partials) {
+    tt_reduction mine = *plan, *g = &mine;
     int64_t outer = g->kept / g->inner;
+    if (g->rows && g->width >= WIDE) {
+        g->width = tt_columns_together(outer * g->inner * g->reduced / least(g->reduced, TT_BLOCK), g->width);
+        g->tiles = pieces(g->inner, g->width);
+    }
     pass ps = {.g = g, .r = r, .params = params, .results = results, .parts = results};
     ps.merged = g->rows && g->tiles == 1 && g->inner_step == g->stored && g->run.n == 1 &&
                 g->run.step[0] == g->inner * g->stored;

@@ -1,5 +1,6 @@
 /* softmax and normalisation on the CPU, rows shared out over the threads. Operands that are not contiguous are copied
  * first. Rows of a half type become float32, and results such, in the cache; long ones, by copies. */
+#include "core/sizes.h"
 #include "cpu/cpu.h"
 #include "cpu/nn.h"
 #include "cpu/reduce.h"
@@ -176,7 +177,7 @@ typedef struct {
     const tt_nn_loops *loops;
     char *parts; /* of each block of rows, n sums */
     const char *g, *x, *mean, *rstd;
-    int64_t rows, n, tiles;
+    int64_t rows, n, width, tiles; /* columns of a tile, and tiles of a block of rows */
     int size, stored;
     tt_cast_loop widen; /* of a half type */
 } column_job;
@@ -185,9 +186,8 @@ static void column_range(void *context, int64_t begin, int64_t end) {
     const column_job *j = context;
     char tile[TT_LANES * TT_NN_TILE * 8] __attribute__((aligned(64)));
     for (int64_t u = begin; u < end; u++) {
-        int64_t left = u % j->tiles * TT_NN_TILE, block = u / j->tiles, first = block * TT_BLOCK;
-        int64_t rows = j->rows - first < TT_BLOCK ? j->rows - first : TT_BLOCK,
-                w = j->n - left < TT_NN_TILE ? j->n - left : TT_NN_TILE;
+        int64_t left = u % j->tiles * j->width, block = u / j->tiles, first = block * TT_BLOCK;
+        int64_t rows = j->rows - first < TT_BLOCK ? j->rows - first : TT_BLOCK, w = least(j->width, j->n - left);
         int64_t at = (first * j->n + left) * j->stored, of_row = first * j->size;
         j->loops->norm_weight(tile, j->g + at, j->x + at, j->mean ? j->mean + of_row : NULL, j->rstd + of_row, rows,
                               j->n * j->stored, w, j->widen);
@@ -205,6 +205,7 @@ bool tt_cpu_norm_weight(tt_array *out, tt_array *g, tt_array *x, tt_array *mean,
     bool ok = tt_plain_take(&p[0], g, stored) && tt_plain_take(&p[1], x, stored) && tt_wide_start(&wide, out, dtype) &&
               (blocks == 1 || (parts = tt_scratch(blocks * n * size)));
     if (ok) {
+        int64_t width = tt_columns_together(n * rows / most(1, least(rows, TT_BLOCK)), least(n, TT_NN_TILE));
         column_job j = {tt_nn_loops_of(dtype),
                         parts ? parts : wide.array->data,
                         tt_plain_data(&p[0]),
@@ -213,12 +214,12 @@ bool tt_cpu_norm_weight(tt_array *out, tt_array *g, tt_array *x, tt_array *mean,
                         rstd->data,
                         rows,
                         n,
-                        (n + TT_NN_TILE - 1) / TT_NN_TILE,
+                        width,
+                        pieces(n, width),
                         size,
                         tt_itemsizes[stored],
                         stored == dtype ? NULL : tt_isa->casts[stored][dtype]};
-        int64_t cost = (rows < TT_BLOCK ? rows : TT_BLOCK) * (n < TT_NN_TILE ? n : TT_NN_TILE);
-        tt_parallel(blocks * j.tiles, tt_nn_grain(cost), column_range, &j);
+        tt_parallel(blocks * j.tiles, tt_nn_grain(least(rows, TT_BLOCK) * width), column_range, &j);
         if (parts) {
             tt_join_blocks(tt_get_reducer(TT_RED_sum, dtype), parts, blocks, n * size, n);
             memcpy(wide.array->data, parts, (size_t)(n * size));
