@@ -96,9 +96,9 @@ tt_array *tt_attention(tt_array *query, tt_array *key, tt_array *value, tt_array
     return ok ? w.out : NULL;
 }
 
-/* Laid out as `a` where its rows are whole in memory and leave no gaps, else row-major: side by side, gradients of parts
- * of one product's rows take longer to write than is won when they are stacked (a step of GPT on two cores, 131 ms:
- * row-major 127). */
+/* Laid out as `a` where its rows are whole in memory and leave no gaps, else row-major. Side by side, the gradients of
+ * parts of one product's rows take longer to write than is won when they are stacked: a step of GPT on two cores takes
+ * 131 ms, row-major 127. */
 static tt_array *gradient_of(tt_array *a) {
     int64_t reach = 1;
     for (int d = 0; d < 4; d++) reach += (a->shape[d] - 1) * a->strides[d];

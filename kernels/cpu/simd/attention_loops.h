@@ -31,6 +31,13 @@ static int64_t OF(mask)(const tt_attention_tile *t, int64_t r) {
     return n;
 }
 
+/* Whole vectors of a row's n scores, the rest of the last one hidden: exponentials one by one are slow. */
+static int64_t OF(whole)(const tt_attention_tile *t, int64_t r, int64_t n) {
+    int64_t whole = least(pieces(n, LANES) * LANES, t->cols);
+    for (int64_t i = n; i < whole; i++) ((T *)t->scores)[r * t->cols + i] = -(T)__builtin_inff();
+    return whole;
+}
+
 static T OF(largest)(const T *x, int64_t n, T top) {
     T s[LANES];
     int64_t i = 0;
@@ -68,11 +75,9 @@ static void OF(exponentials)(const tt_attention_tile *t, void *ptop, void *psum,
                              int64_t ld) {
     T *top = ptop, *sum = psum;
     for (int64_t r = 0; r < t->rows; r++) {
-        int64_t n = OF(mask)(t, r);
-        int64_t whole = least(pieces(n, LANES) * LANES, t->cols); /* exponentials one by one are slow */
+        int64_t n = OF(mask)(t, r), whole = OF(whole)(t, r, n);
         T *x = (T *)t->scores + r * t->cols, *out = (T *)pout + r * ld,
           before = t->first ? -(T)__builtin_inff() : top[r];
-        for (int64_t i = n; i < whole; i++) x[i] = -(T)__builtin_inff();
         T now = OF(largest)(x, whole, before);
         T shift = now == -(T)__builtin_inff() ? 0 : now; /* nothing seen yet: of minus infinities the sum is 0 */
         T of_row = OF(shifted)(x, whole, shift);
@@ -105,10 +110,10 @@ static void OF(finish)(void *pout, int64_t rows, int64_t width, int64_t ld, cons
 static void OF(weights)(const tt_attention_tile *t, const void *plse) {
     const T *lse = plse;
     for (int64_t r = 0; r < t->rows; r++) {
-        int64_t n = OF(mask)(t, r);
+        int64_t n = OF(mask)(t, r), whole = OF(whole)(t, r, n);
         T *x = (T *)t->scores + r * t->cols, shift = lse[r];
         TT_INDEPENDENT
-        for (int64_t i = 0; i < n; i++) x[i] = OF(tt_exp)(x[i] - shift);
+        for (int64_t i = 0; i < whole; i++) x[i] = OF(tt_exp)(x[i] - shift);
         for (int64_t i = n; i < t->cols; i++) x[i] = 0;
     }
 }
