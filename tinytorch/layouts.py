@@ -43,6 +43,15 @@ _LAST = {channels_last: 4, channels_last_3d: 5}
 _OF_RANK = {rank: form for form, rank in _LAST.items()}
 
 
+def row_major(shape) -> tuple[int, ...]:
+    """The strides of elements without gaps, the last dimension innermost."""
+    strides, step = [], 1
+    for n in reversed(shape):
+        strides.append(step)
+        step *= n or 1
+    return tuple(reversed(strides))
+
+
 def strides_of(shape, form: memory_format, op: str) -> list[int]:
     """The strides of a dense tensor in this format. RuntimeError where the format wants other dimensions."""
     n = len(shape)

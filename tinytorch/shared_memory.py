@@ -10,7 +10,8 @@ import os
 
 from .backends.cpu import error, ffi, lib
 from .dtypes import dtype, uint8
-from .tensor import Tensor, row_major, tensor_on
+from .layouts import row_major
+from .tensor import Tensor, tensor_on
 from .weak import WeakValues
 
 

@@ -260,16 +260,6 @@ attempted = _Owned(False)  # ``attempted.tt_clone(h)`` gives None then
 _from_python = owned_memory(Tensor, lib.tt_from_python)
 
 
-def row_major(shape) -> list[int]:
-    """The strides of elements without gaps, the last dimension innermost."""
-    strides, step = [], 1
-    for n in reversed(shape):
-        strides.append(step)
-        step *= n or 1
-    strides.reverse()
-    return strides
-
-
 def tensor_on(owner, op: str, code: int, shape, strides, memory, nbytes: int, device: int = 0) -> Tensor:
     """A tensor on memory that ``owner`` owns, which lives as long as the tensor's storage: ``memory`` is a pointer to
     the first element, and ``nbytes`` is where the last one ends. ``device`` is 0 for the CPU."""

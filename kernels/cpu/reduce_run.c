@@ -40,6 +40,8 @@ typedef struct {
     const char *params;
     char *parts;   /* every block's result: [outer][block][inner] */
     char *results;
+    int64_t width,
+        tiles; /* columns of a tile, and tiles of `inner`: those of the plan, or so that all threads have some */
     bool merged;   /* rows follow each other in memory: 32 at a time are one stretch */
 } pass;
 
@@ -77,8 +79,8 @@ static void rows_unit(const pass *ps, int64_t u) {
     enum { ROOM = TT_LANES * TT_LANE_BYTES };
     char raw[ROOM] __attribute__((aligned(64))), read[ROOM] __attribute__((aligned(64)));
     char tile[ROOM] __attribute__((aligned(64))), many[ROOM] __attribute__((aligned(64)));
-    int64_t t = u % g->tiles, block = u / g->tiles % g->blocks, outer = u / g->tiles / g->blocks;
-    int64_t left = t * g->width, w = g->inner - left < g->width ? g->inner - left : g->width;
+    int64_t t = u % ps->tiles, block = u / ps->tiles % g->blocks, outer = u / ps->tiles / g->blocks;
+    int64_t left = t * ps->width, w = least(ps->width, g->inner - left);
     int64_t row0 = block * TT_BLOCK, n = g->reduced - row0 < TT_BLOCK ? g->reduced - row0 : TT_BLOCK;
     const char *base = g->a->data + tt_dims_offset(&g->outer, outer) + left * g->inner_step;
     const char *params = ps->params ? ps->params + (outer * g->inner + left) * g->acc_size : NULL;
@@ -134,21 +136,18 @@ int64_t tt_columns_together(int64_t columns, int64_t limit) {
     return least(limit, most(FEWEST, pieces(together, 16) * 16));
 }
 
-bool tt_reduction_run(const tt_reduction *plan, const tt_reducer *r, const void *params, char *results,
-                      char *partials) {
-    tt_reduction mine = *plan, *g = &mine;
-    int64_t outer = g->kept / g->inner;
-    if (g->rows && g->width >= WIDE) {
-        g->width = tt_columns_together(outer * g->inner * g->reduced / least(g->reduced, TT_BLOCK), g->width);
-        g->tiles = pieces(g->inner, g->width);
-    }
+bool tt_reduction_run(const tt_reduction *g, const tt_reducer *r, const void *params, char *results, char *partials) {
+    int64_t outer = g->kept / g->inner, length = least(g->reduced, TT_BLOCK);
     pass ps = {.g = g, .r = r, .params = params, .results = results, .parts = results};
-    ps.merged = g->rows && g->tiles == 1 && g->inner_step == g->stored && g->run.n == 1 &&
+    bool wide = g->rows && g->width >= WIDE;
+    ps.width = wide ? tt_columns_together(g->kept * g->reduced / length, g->width) : g->width;
+    ps.tiles = pieces(g->inner, ps.width);
+    ps.merged = g->rows && ps.tiles == 1 && g->inner_step == g->stored && g->run.n == 1 &&
                 g->run.step[0] == g->inner * g->stored;
     if (g->blocks > 1 && !(ps.parts = tt_scratch(g->kept * g->blocks * g->acc_size))) return false;
-    int64_t length = g->reduced < TT_BLOCK ? g->reduced : TT_BLOCK, grain = GRAIN / (length * g->width);
+    int64_t grain = GRAIN / (length * ps.width);
     if (grain < 1) grain = 1;
-    tt_parallel(outer * g->blocks * g->tiles, grain, g->rows ? outer_range : inner_range, &ps);
+    tt_parallel(outer * g->blocks * ps.tiles, grain, g->rows ? outer_range : inner_range, &ps);
     if (g->blocks > 1) {
         if (partials) memcpy(partials, ps.parts, (size_t)(g->kept * g->blocks * g->acc_size));
         grain = GRAIN / (g->blocks * g->inner);

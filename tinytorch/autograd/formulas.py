@@ -82,8 +82,8 @@ class Formulas:
     A formula is a function whose first parameters are gradients: ``g``, the output's, or where there are several
     outputs ``g_<output>`` (None where none has arrived), or the list of them as ``g``. Its other parameters name what
     it needs, and so what is saved: a parameter of the operator, an output (``out`` where there is only one), one of the
-    ``extra`` results, or ``<parameter>_shape``, ``<parameter>_dtype`` and ``<parameter>_device``, for which the tensor
-    itself is not kept.
+    ``extra`` results, or ``<parameter>_shape``, ``_stride``, ``_dtype`` and ``_device``, for which the tensor itself is
+    not kept.
     """
 
     def __init__(
@@ -121,6 +121,8 @@ class Formulas:
             return f"{suffix}_of({base})", False, None
         if suffix == "device" and base in self.params:
             return f"{base}.device", False, None
+        if suffix == "stride" and base in self.params:
+            return f"{base}.stride()", False, None
         raise TypeError(f"{self.op}: a formula names '{name}', which is no parameter of {self.op}{self.params}")
 
     def saves(self) -> tuple[str, tuple]:

@@ -14,9 +14,10 @@ import numpy as np
 
 from ..backends.cpu import lib
 from ..dtypes import ALL
+from ..layouts import row_major
 from ..scalar import ELEMENTWISE, REDUCERS
 from ..tensor import FUNCTIONS
-from .trace import COPY, OP, RANDOM, REDUCE, Node, Operand, Trace, row_major
+from .trace import COPY, OP, RANDOM, REDUCE, Node, Operand, Trace
 
 _FUNCTIONAL = {
     "silu": "nn.functional.silu({})",

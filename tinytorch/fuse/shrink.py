@@ -25,11 +25,12 @@ from ..backends.cpu import ffi, lib
 from ..config import config
 from ..dtypes import ALL
 from ..generator import default_generator
+from ..layouts import row_major
 from ..tensor import Tensor
 from .case import Case, View, from_trace
 from .describe import count_text
 from .mode import fuse, wait
-from .trace import read, row_major
+from .trace import read
 from .script import LITERALS, array_of, bits_of, function_of, inputs_of, random_array, script_of
 from .listeners import DATA, LINES, Lines, Run, subscribe
 

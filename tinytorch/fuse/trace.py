@@ -8,6 +8,7 @@ import numpy as np
 
 from ..backends.cpu import ffi, lib
 from ..dtypes import ALL
+from ..layouts import row_major
 from ..scalar import ELEMENTWISE, REDUCERS
 
 OP, COPY, REDUCE, RANDOM = range(4)  # kinds of nodes
@@ -99,15 +100,6 @@ class Trace(NamedTuple):
         if not whole or o.strides != row_major(o.shape):
             name += f"[{o.offset // ALL[o.dtype].itemsize}: {'x'.join(map(str, o.shape))} by {o.strides}]"
         return name
-
-
-def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The strides of a contiguous array, in elements."""
-    strides, step = [], 1
-    for n in reversed(shape):
-        strides.append(step)
-        step *= n
-    return tuple(reversed(strides))
 
 
 def number_value(number) -> float | int:

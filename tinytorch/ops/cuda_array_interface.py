@@ -6,7 +6,8 @@ import numpy as np
 
 from ..backends.cpu import error, ffi, lib
 from ..backends.cuda import runtime
-from ..tensor import Tensor, address_of, row_major, tensor_on
+from ..layouts import row_major
+from ..tensor import Tensor, address_of, tensor_on
 from .from_python import numpy_code
 
 _LEGACY = 1  # the default stream, as the protocol calls it

@@ -11,7 +11,8 @@ import numpy as np
 
 from ..backends.cpu import error, ffi, lib
 from ..dtypes import ALL, BY_NUMPY, COMPLEX, INTEGRAL, default_complex, get_default_dtype, iinfo, promoted
-from ..tensor import Tensor, attempted, row_major, tensor_on
+from ..layouts import row_major
+from ..tensor import Tensor, attempted, tensor_on
 from ..warn_once import first_time
 
 _PLAIN = frozenset((bool, int, float, complex))

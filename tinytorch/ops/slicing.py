@@ -288,12 +288,12 @@ def _joined(g, sizes, shape, dim):
 
 
 def _stacked(g, shape, dim, stride):
-    """The gradients of the entries side by side, in memory as the input lies, whose strides are given if it is not
-    contiguous: what made it a view of that which is need not copy."""
+    """The gradients of the entries side by side, in memory as the input lies: what made that a view of something
+    contiguous need not copy."""
     parts = _filled(g, [(*shape[:dim], *shape[dim + 1 :])] * shape[dim])
-    if stride is None:
-        return FUNCTIONS["stack"](parts, dim)
     order = sorted(range(len(shape)), key=lambda d: -stride[d])
+    if order == [*range(len(shape))]:
+        return FUNCTIONS["stack"](parts, dim)
     parts = [x.permute([d - (d > dim) for d in order if d != dim]) for x in parts]
     return FUNCTIONS["stack"](parts, order.index(dim)).permute(sorted(order, key=order.__getitem__))
 
@@ -314,9 +314,9 @@ def _split_with_sizes(input, sizes, dim):
 @primitive(
     name="unbind",
     outputs=(),
-    input=lambda g, input_shape, dim, stride: _stacked(g, input_shape, dim, stride),
+    input=lambda g, input_shape, input_stride, dim: _stacked(g, input_shape, dim, input_stride),
 )
-def _unbind(input, dim, stride):
+def _unbind(input, dim):
     return _views(input, _entries, input._h.shape[dim], dim)
 
 
@@ -351,7 +351,7 @@ def unbind(input, dim=0):
     if h.ndim == 0:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     dim = dim if 0 <= dim < h.ndim else input._dim(dim)
-    return _unbind(input, dim, None if h.flags & lib.TT_FLAG_CONTIGUOUS else input.stride())
+    return _unbind(input, dim)
 
 
 @method
