@@ -78,7 +78,8 @@ static void multiply(const job *j, void *memory, bool trans_a, bool trans_b, int
                      double alpha, const void *a, int64_t lda, const void *b, int64_t ldb, double beta, void *c,
                      int64_t ldc) {
     tt_float_product p = {j->dtype, m, n, k, {a, lda, trans_a}, {b, ldb, trans_b}, alpha, beta, c, ldc, NULL};
-    if (m && n) tt_multiply_floats(&p, memory);
+    if (m && n && tt_suits_strips(&p)) tt_multiply_strips(tt_float_product_loops_of(p.dtype), &p, memory);
+    else if (m && n) tt_multiply_by_blas(&p);
 }
 
 static void clear(const job *j, char *rows, int64_t n, int64_t cols, int64_t ld) {
@@ -132,9 +133,13 @@ static void forward_block(const job *j, int64_t n, int64_t h, int64_t i, char *s
     j->loops->finish(out, rows, w->out_width, j->out.ld, top, sum, lse);
 }
 
+static int64_t product_memory(int dtype) {
+    return tt_strips_memory(tt_float_product_loops_of(dtype), TT_PRODUCT_COLUMNS, TT_PRODUCT_DEPTH);
+}
+
 static void forward_range(void *context, int64_t begin, int64_t end) {
     job *j = context;
-    int64_t of_product = tt_strips_memory(j->dtype, TT_PRODUCT_COLUMNS, TT_PRODUCT_DEPTH);
+    int64_t of_product = product_memory(j->dtype);
     char *memory = tt_scratch(of_product + (ROWS * KEYS + 2 * ROWS + KEYS + 2 * GROUP) * j->size);
     if (!memory) {
         __atomic_store_n(&j->failed, true, __ATOMIC_RELAXED);
@@ -197,7 +202,7 @@ static heads found_by(const job *j, int64_t part) {
 static void backward_range(void *context, int64_t begin, int64_t end) {
     job *j = context;
     const tt_attention_work *w = j->w;
-    int64_t tile = ROWS_BACK * KEYS_BACK, of_product = tt_strips_memory(j->dtype, TT_PRODUCT_COLUMNS, TT_PRODUCT_DEPTH);
+    int64_t tile = ROWS_BACK * KEYS_BACK, of_product = product_memory(j->dtype);
     char *memory = tt_scratch(of_product + ((w->drops ? 3 : 2) * tile + w->rows + KEYS_BACK + 2 * GROUP) * j->size);
     if (!memory) {
         __atomic_store_n(&j->failed, true, __ATOMIC_RELAXED);

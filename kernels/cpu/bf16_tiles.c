@@ -10,24 +10,18 @@
  * Compilers do not see what tiles are loaded from: what packs and what multiplies are functions of their own, called
  * from elsewhere. */
 #include "cpu/bf16_tiles.h"
+#include "cpu/amx.h"
 #include "cpu/simd.h"
 #include <string.h>
 
-#if defined(TT_X86) && defined(__linux__) &&                                                                           \
-    ((defined(__clang__) && __clang_major__ >= 12) || (!defined(__clang__) && __GNUC__ >= 11))
+#ifdef TT_AMX
 #include <cpuid.h>
-#include <immintrin.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,amx-tile,amx-bf16")))
-#define INLINE static inline __attribute__((always_inline)) TARGET
 #define VECTORS __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
 #define VECTORS_INLINE static inline __attribute__((always_inline)) VECTORS
-#define LINES 16 /* of a tile */
-#define WIDTH 32 /* elements of a line */
 #define ROWS 8 /* whose sums stay in registers */
-#define SUMS (LINES * LINES) /* of a tile of the result */
 #define TILE TT_TILES_SIZE
 #define ARCH_REQ_XCOMP_PERM 0x1023
 #define XFEATURE_XTILEDATA 18
@@ -67,32 +61,6 @@ TARGET void tt_tiles_begin(void) {
 
 TARGET void tt_tiles_end(void) {
     if (what() == TT_TILES_BY_AMX) _tile_release();
-}
-
-/* The lowest n of 32 bits. */
-static inline uint32_t lowest(int64_t n) { return n >= 32 ? 0xffffffffu : n > 0 ? (1u << n) - 1 : 0; }
-
-/* 16 x 16 elements of 4 bytes. */
-INLINE void transpose(__m512i r[LINES]) {
-    __m512i s[LINES];
-    for (int i = 0; i < 16; i += 2) {
-        s[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
-        s[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
-    }
-    for (int i = 0; i < 16; i += 4)
-        for (int h = 0; h < 2; h++) {
-            r[i + 2 * h] = _mm512_unpacklo_epi64(s[i + h], s[i + 2 + h]);
-            r[i + 2 * h + 1] = _mm512_unpackhi_epi64(s[i + h], s[i + 2 + h]);
-        }
-    for (int i = 0; i < 16; i += 8)
-        for (int h = 0; h < 4; h++) {
-            s[i + h] = _mm512_shuffle_i32x4(r[i + h], r[i + 4 + h], 0x88);
-            s[i + 4 + h] = _mm512_shuffle_i32x4(r[i + h], r[i + 4 + h], 0xdd);
-        }
-    for (int h = 0; h < 8; h++) {
-        r[h] = _mm512_shuffle_i32x4(s[h], s[8 + h], 0x88);
-        r[8 + h] = _mm512_shuffle_i32x4(s[h], s[8 + h], 0xdd);
-    }
 }
 
 /* A tile of `count` rows of `depth` elements, of which a line has one row. */

@@ -14,6 +14,8 @@ TT_ISA_TABLES(tt_float_product_table, tt_float_products)
 #define FEW_ROWS 16 /* for which it does not pay to pack rows: by 1024 x 1024, 16 rows 0.38 ms, 0.32 where they lie */
 #define TASK_WORK ((int64_t)1 << 20) /* multiplications that are worth a task */
 #define UNSHARED 3 /* tasks that are left to a tile's own thread: another one has its strips in no cache */
+#define PARTS_LEAST 48 /* rows, columns, and their length, that are worth splitting, */
+#define PARTS_WORK ((int64_t)1 << 21) /* and multiplications */
 #define FEW 32    /* rows for which BLAS takes longer to pack than to multiply */
 
 const tt_float_product_loops *tt_float_product_loops_of(int dtype) {
@@ -30,19 +32,34 @@ bool tt_suits_strips(const tt_float_product *p) {
     return p->b.trans || (double)p->m * (double)p->n * (double)p->k > SMALL;
 }
 
+const tt_float_product_loops *tt_float_product_suits(const tt_float_product *p) {
+    if (!tt_suits_strips(p)) return NULL;
+    bool large = least(p->m, least(p->n, p->k)) >= PARTS_LEAST && p->m * p->n >= PARTS_WORK / p->k;
+    return large && p->dtype == TT_F32 && tt_float_parts() ? tt_float_parts() : tt_float_product_loops_of(p->dtype);
+}
+
+/* The depth of slices, which are about equal, and the columns of one that are packed at a time. */
+static int64_t deep_of(const tt_float_product_loops *loops, int64_t k) {
+    return pieces(pieces(k, pieces(k, loops->depth)), loops->grain) * loops->grain;
+}
+
+static int64_t wide_of(const tt_float_product_loops *loops, int64_t n, int64_t deep) {
+    int64_t most_columns = loops->columns * loops->depth / deep / loops->tile_columns;
+    return least(pieces(n, loops->tile_columns), most(1, most_columns)) * loops->tile_columns;
+}
+
 /* Bytes of a thread that multiplies slices of such a depth. */
-static int64_t room_bytes(int dtype, int64_t deep) {
-    const tt_float_product_loops *loops = tt_float_product_loops_of(dtype);
-    return loops->tile_rows * (loops->tile_columns + TT_PRODUCT_GROUP * deep) * tt_itemsizes[dtype];
+static int64_t room_bytes(const tt_float_product_loops *loops, int64_t deep) {
+    return loops->edge + TT_PRODUCT_GROUP * loops->tile_rows * deep * loops->packed;
 }
 
-static int64_t strips_bytes(int dtype, int64_t n, int64_t deep) {
-    return tt_product_wide(n, deep, tt_float_product_loops_of(dtype)->tile_columns) * deep * tt_itemsizes[dtype];
+static int64_t strips_bytes(const tt_float_product_loops *loops, int64_t n, int64_t deep) {
+    return wide_of(loops, n, deep) * deep * loops->packed;
 }
 
-int64_t tt_strips_memory(int dtype, int64_t n, int64_t k) {
-    int64_t deep = tt_product_deep(k);
-    return room_bytes(dtype, deep) + strips_bytes(dtype, n, deep);
+int64_t tt_strips_memory(const tt_float_product_loops *loops, int64_t n, int64_t k) {
+    int64_t deep = deep_of(loops, k);
+    return room_bytes(loops, deep) + strips_bytes(loops, n, deep);
 }
 
 /* A product as tasks, which are claimed in order: a block is packed, then multiplied by `rows` rows at a time; then the
@@ -57,9 +74,9 @@ typedef struct {
     int64_t packed, multiplied; /* and those that are done: blocks, and runs of all blocks */
 } tasks;
 
-static tasks tasks_of(const tt_float_product *p, int64_t rows, void *strips) {
-    tasks t = {.p = *p, .loops = tt_float_product_loops_of(p->dtype), .deep = tt_product_deep(p->k)};
-    t.wide = tt_product_wide(p->n, t.deep, t.loops->tile_columns);
+static tasks tasks_of(const tt_float_product_loops *loops, const tt_float_product *p, int64_t rows, void *strips) {
+    tasks t = {.p = *p, .loops = loops, .deep = deep_of(loops, p->k)};
+    t.wide = wide_of(loops, p->n, t.deep);
     t.slices = pieces(p->k, t.deep);
     t.rows = rows;
     t.runs = pieces(p->m, rows);
@@ -96,8 +113,8 @@ static void work_on(tasks *t, int64_t leave, void *room) {
     }
 }
 
-void tt_multiply_strips(const tt_float_product *p, void *memory) {
-    tasks t = tasks_of(p, p->m, (char *)memory + room_bytes(p->dtype, tt_product_deep(p->k)));
+void tt_multiply_strips(const tt_float_product_loops *loops, const tt_float_product *p, void *memory) {
+    tasks t = tasks_of(loops, p, p->m, (char *)memory + room_bytes(loops, deep_of(loops, p->k)));
     work_on(&t, 0, memory);
 }
 
@@ -114,20 +131,19 @@ static void work_on_all(void *context, int64_t begin, int64_t end) {
             work_on(&t->of[(own + i) % t->num], i ? UNSHARED : 0, t->rooms + own * t->room);
 }
 
-bool tt_multiply_together(tt_float_product (*tile)(const void *context, int64_t i), const void *context, int64_t num) {
+bool tt_multiply_together(const tt_float_product_loops *loops, tt_float_product (*tile)(const void *context, int64_t i),
+                          const void *context, int64_t num) {
     tt_float_product p = tile(context, 0); /* no other is larger */
-    int64_t deep = tt_product_deep(p.k), tasks_bytes = num * (int64_t)sizeof(tasks);
-    int64_t room = pieces(room_bytes(p.dtype, deep), 64) * 64,
-            strips = pieces(strips_bytes(p.dtype, p.n, deep), 64) * 64;
+    int64_t deep = deep_of(loops, p.k), tasks_bytes = num * (int64_t)sizeof(tasks);
+    int64_t room = pieces(room_bytes(loops, deep), 64) * 64, strips = pieces(strips_bytes(loops, p.n, deep), 64) * 64;
     char *memory = tt_scratch(tasks_bytes + num * (room + strips));
     if (!memory) return false;
     together t = {(tasks *)memory, num, room, memory + tasks_bytes};
     for (int64_t i = 0; i < num; i++) {
         p = tile(context, i);
-        int64_t tile_rows = tt_float_product_loops_of(p.dtype)->tile_rows;
-        int64_t grain = (p.a.trans ? TT_PRODUCT_GROUP : TT_PRODUCT_GROUP / 2) * tile_rows;
-        int64_t rows = pieces(TASK_WORK, grain * least(p.n, TT_PRODUCT_COLUMNS) * deep) * grain;
-        t.of[i] = tasks_of(&p, rows, t.rooms + num * room + i * strips);
+        int64_t grain = (p.a.trans ? TT_PRODUCT_GROUP : TT_PRODUCT_GROUP / 2) * loops->tile_rows;
+        int64_t rows = pieces(TASK_WORK, grain * least(p.n, loops->columns) * deep) * grain;
+        t.of[i] = tasks_of(loops, &p, rows, t.rooms + num * room + i * strips);
     }
     tt_parallel(num, 1, work_on_all, &t);
     tt_scratch_free(memory);

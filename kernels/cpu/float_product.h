@@ -39,23 +39,9 @@ typedef struct {
     const void *row; /* or NULL */
 } tt_float_product;
 
-/* Slices are of about one depth; and so many columns of one are packed at a time, in strips of `strip`. */
-static inline int64_t tt_product_deep(int64_t k) { return pieces(pieces(k, pieces(k, TT_PRODUCT_DEPTH)), 8) * 8; }
-static inline int64_t tt_product_wide(int64_t n, int64_t deep, int64_t strip) {
-    return least(pieces(n, strip), most(1, TT_PRODUCT_COLUMNS * TT_PRODUCT_DEPTH / deep / strip)) * strip;
-}
-
 bool tt_prefers_strips(void); /* in this instruction set, for all but small products */
 bool tt_suits_strips(const tt_float_product *p);
-int64_t tt_strips_memory(int dtype, int64_t n, int64_t k); /* bytes to work in, for at most such n and k */
-void tt_multiply_strips(const tt_float_product *p, void *memory);
-/* Tiles in strips, one for each thread. False: out of memory. */
-bool tt_multiply_together(tt_float_product (*tile)(const void *context, int64_t i), const void *context, int64_t num);
 void tt_multiply_by_blas(const tt_float_product *p);
-static inline void tt_multiply_floats(const tt_float_product *p, void *memory) {
-    if (tt_suits_strips(p)) tt_multiply_strips(p, memory);
-    else tt_multiply_by_blas(p);
-}
 
 /* Rows times a matrix in strips of tile_columns columns, [strip][k][column], of which the last one may have more than
  * count; `out` has room for whole vectors. */
@@ -76,9 +62,14 @@ typedef struct {
     bool lies;
 } tt_product_block;
 
-/* What an instruction set provides, for one type of elements. */
+/* What an instruction set provides, for one type of elements. Slices are at most `depth` deep, and so many columns of
+ * one are packed at a time. */
 typedef struct {
     int64_t lanes, tile_rows, tile_columns;
+    int64_t depth, grain, columns; /* multiples of the grain */
+    int64_t packed, edge;          /* bytes of a packed element, and of other memory of a thread */
+    int64_t packing; /* multiplications that take as long as packing an element, */
+    bool packs_rows; /* of rows of the left operand too, not just of columns */
     void (*pack)(const tt_product_block *b);
     void (*multiply)(const tt_product_block *b, int64_t begin, int64_t end, void *room); /* rows of the left operand */
     void (*rows_product)(const tt_rows_product *p);
@@ -86,4 +77,13 @@ typedef struct {
     void (*turn)(const void *from, int64_t ld, int64_t lines, int64_t depth, void *to, int64_t width);
 } tt_float_product_loops;
 
-const tt_float_product_loops *tt_float_product_loops_of(int dtype);
+const tt_float_product_loops *tt_float_product_loops_of(int dtype); /* in strips */
+const tt_float_product_loops *tt_float_parts(void); /* by AMX, or NULL; has neither rows_product nor turn */
+const tt_float_product_loops *tt_float_product_suits(const tt_float_product *p); /* one of these, or NULL: BLAS */
+
+int64_t tt_strips_memory(const tt_float_product_loops *loops, int64_t n,
+                         int64_t k); /* bytes, for at most such n and k */
+void tt_multiply_strips(const tt_float_product_loops *loops, const tt_float_product *p, void *memory);
+/* Tiles in strips, one for each thread. False: out of memory. */
+bool tt_multiply_together(const tt_float_product_loops *loops, tt_float_product (*tile)(const void *context, int64_t i),
+                          const void *context, int64_t num);

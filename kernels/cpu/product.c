@@ -20,8 +20,7 @@
 #define LIBRARY_WORK ((int64_t)1 << 20)  /* and by the library, whose calls wait for a lock */
 #define JOB_LEAST ((int64_t)1 << 18) /* a product that is worth a job */
 #define JOB_MOST ((int64_t)1 << 26) /* and, times threads, few enough to be left to one */
-#define PACKING 6 /* multiplications that take as long as packing an element of a strip */
-#define PACKING_TILES 48 /* and one of a half type's, which is multiplied so much faster */
+#define PACKING_TILES 48 /* multiplications that take as long as packing an element of a half type's tile */
 #define TILED_BY 32 /* rows and columns that such tiles take together */
 #define LARGE_WORK ((int64_t)1 << 27) /* from here on more tiles, for machines with many cores */
 
@@ -29,7 +28,7 @@ typedef struct {
     const tt_product *p;
     int64_t tile_m, tile_n, across, tiles;
     char *c;
-    bool strips; /* Note [Products in strips] */
+    const tt_float_product_loops *loops; /* Note [Products in strips], or [Products in parts]; or NULL */
     const char *row; /* what is added to each row of such a product, or NULL */
     void *memory; /* for those of one thread, or NULL */
     bool failed; /* out of memory */
@@ -78,7 +77,8 @@ COMPLEX_PRODUCT(z, double)
 
 /* What a thread needs to work in. */
 static int64_t memory_of(const job *p) {
-    return p->strips ? tt_strips_memory(p->p->dtype, p->p->n, p->p->k) : tt_is_half(p->p->dtype) ? tt_half_memory() : 0;
+    if (p->loops) return tt_strips_memory(p->loops, p->p->n, p->p->k);
+    return tt_is_half(p->p->dtype) ? tt_half_memory() : 0;
 }
 
 /* One of its tiles, as a product of its own. */
@@ -113,7 +113,7 @@ static void run_tiles(void *context, int64_t begin, int64_t end) {
         int64_t rows = t.m, cols = t.n;
         const char *a = t.a.data, *b = t.b.data;
         char *c = t.c;
-        if (p->strips) tt_multiply_strips(&t, memory);
+        if (p->loops) tt_multiply_strips(p->loops, &t, memory);
         else if (memory) tt_half_product(p->p, a, b, c, rows, cols, memory);
         else if (p->p->dtype == TT_F32 || p->p->dtype == TT_F64) tt_multiply_by_blas(&t);
         else if (p->p->dtype == TT_C64) product_c(p->p, a, b, c, (int)rows, (int)cols);
@@ -139,9 +139,10 @@ typedef struct {
 } grid;
 
 static grid grid_of(const job *p) {
-    if (!p->strips) return (grid){TILED_BY, TILED_BY, TILED_BY, TILE, PACKING_TILES, PACKING_TILES};
-    const tt_float_product_loops *loops = tt_float_product_loops_of(p->p->dtype);
-    return (grid){loops->tile_rows, loops->lanes, loops->tile_columns, INT_MAX, p->p->a.trans ? PACKING : 0, PACKING};
+    const tt_float_product_loops *loops = p->loops;
+    if (!loops) return (grid){TILED_BY, TILED_BY, TILED_BY, TILE, PACKING_TILES, PACKING_TILES};
+    int64_t left = loops->packs_rows || p->p->a.trans ? loops->packing : 0;
+    return (grid){loops->tile_rows, loops->lanes, loops->tile_columns, INT_MAX, left, loops->packing};
 }
 
 /* As many tiles for each thread, where the work is worth it: the cut whose tile, with what it packs, is done first. */
@@ -192,7 +193,7 @@ static bool in_tiles(const tt_product *p) {
 }
 
 static void run(job *p, int threads) {
-    bool evenly = p->strips || in_tiles(p->p), vector = p->p->m == 1 || p->p->n == 1;
+    bool evenly = p->loops || in_tiles(p->p), vector = p->p->m == 1 || p->p->n == 1;
     if (evenly) cut_evenly(p, threads);
     else cut(p);
     p->across = pieces(p->p->n, p->tile_n);
@@ -204,8 +205,8 @@ static void run(job *p, int threads) {
     int64_t rows = p->tile_m < p->p->m ? p->tile_m : p->p->m, cols = p->tile_n < p->p->n ? p->tile_n : p->p->n;
     int64_t work = work_of(p->p, rows, cols);
     int64_t worth = vector ? VECTOR_WORK : evenly ? PARALLEL_WORK : LIBRARY_WORK;
-    if (p->strips && work >= worth && p->p->stack * p->tiles <= threads)
-        p->failed = !tt_multiply_together(tile_of, p, p->p->stack * p->tiles);
+    if (p->loops && work >= worth && p->p->stack * p->tiles <= threads)
+        p->failed = !tt_multiply_together(p->loops, tile_of, p, p->p->stack * p->tiles);
     else tt_parallel(p->p->stack * p->tiles, work >= worth ? 1 : worth / (work + 1) + 1, run_tiles, p);
 }
 
@@ -238,7 +239,7 @@ static bool put_off(const job *p, tt_array *out, const tt_array *a, const tt_arr
                 *p,
                 {out->storage, (p->p->a.copy ? p->p->a.copy : a)->storage, (p->p->b.copy ? p->p->b.copy : b)->storage}};
     l->p.p = &l->product;
-    if (p->strips) l->p.memory = l + 1;
+    if (p->loops) l->p.memory = l + 1;
     if (tt_job_submit(&l->job)) return true;
     tt_scratch_free(l);
     return false;
@@ -270,11 +271,11 @@ bool tt_cpu_product(tt_product *p, tt_array *out, const tt_array *a, const tt_ar
         job j = {.p = p, .c = wide->data};
         if (p->dtype == TT_F32 || p->dtype == TT_F64) {
             tt_float_product floats = as_floats(p, NULL, NULL, NULL, p->m, p->n);
-            j.strips = tt_suits_strips(&floats);
-            j.row = j.strips && p->beta != 0 ? row_of(p, bias) : NULL;
+            j.loops = tt_float_product_suits(&floats);
+            j.row = j.loops && p->beta != 0 ? row_of(p, bias) : NULL;
         }
         if (p->k && p->beta != 0 && !j.row && tt_copy_now(wide, bias) < 0) goto end;
-        if (is_float && !j.strips && !(threads = tt_blas_enter(threads, &claimed))) goto end;
+        if (is_float && !j.loops && !(threads = tt_blas_enter(threads, &claimed))) goto end;
         bool may_wait = p->asynchronous && !tt_is_half(p->dtype); /* its failure could not be told */
         if (!may_wait || threads == 1 || !put_off(&j, out, a, b)) run(&j, threads);
         if (j.failed) {

@@ -8,8 +8,9 @@
 static void OF(multiply)(int64_t m, int64_t n, int64_t k, T alpha, tt_operand a, tt_operand b, T beta, T *c,
                          int64_t ldc) {
     tt_float_product p = {DTYPE, m, n, k, a, b, (double)alpha, (double)beta, c, ldc, NULL};
-    void *memory = m && n && k && tt_prefers_strips() ? tt_scratch(tt_strips_memory(DTYPE, n, k)) : NULL;
-    if (memory) tt_multiply_strips(&p, memory);
+    const tt_float_product_loops *loops = tt_float_product_loops_of(DTYPE);
+    void *memory = m && n && k && tt_prefers_strips() ? tt_scratch(tt_strips_memory(loops, n, k)) : NULL;
+    if (memory) tt_multiply_strips(loops, &p, memory);
     else tt_multiply_by_blas(&p);
     tt_scratch_free(memory);
 }

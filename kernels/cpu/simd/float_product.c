@@ -24,5 +24,20 @@
 #include "cpu/simd/tile_end.h"
 
 #define LANES(T) (BYTES / (int)sizeof(T))
-#define LOOPS(D, T) {LANES(T), TILE_ROWS, VECTORS * LANES(T), pack_##D, multiply_##D, rows_product_##D, turn_lines_##D}
+#define LOOPS(D, T)                                                                                                    \
+    {                                                                                                                  \
+        .lanes = LANES(T),                                                                                             \
+        .tile_rows = TILE_ROWS,                                                                                        \
+        .tile_columns = VECTORS * LANES(T),                                                                            \
+        .depth = TT_PRODUCT_DEPTH,                                                                                     \
+        .grain = 8,                                                                                                    \
+        .columns = TT_PRODUCT_COLUMNS,                                                                                 \
+        .packed = sizeof(T),                                                                                           \
+        .edge = TILE_ROWS * VECTORS * LANES(T) * sizeof(T),                                                            \
+        .packing = 6,                                                                                                  \
+        .pack = pack_##D,                                                                                              \
+        .multiply = multiply_##D,                                                                                      \
+        .rows_product = rows_product_##D,                                                                              \
+        .turn = turn_lines_##D,                                                                                        \
+    }
 const tt_float_product_loops TT_LOCAL(tt_float_products)[2] = {LOOPS(f32, float), LOOPS(f64, double)};
