@@ -81,7 +81,7 @@ static tasks tasks_of(const tt_float_product_loops *loops, const tt_float_produc
     t.rows = rows;
     t.runs = pieces(p->m, rows);
     t.num = pieces(p->n, t.wide) * t.slices * (1 + t.runs);
-    t.lies = !p->b.trans && p->m <= FEW_ROWS && p->n % t.loops->lanes == 0;
+    t.lies = !loops->packs_rows && !p->b.trans && p->m <= FEW_ROWS && p->n % loops->lanes == 0;
     t.strips = strips;
     return t;
 }

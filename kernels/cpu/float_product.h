@@ -69,7 +69,7 @@ typedef struct {
     int64_t depth, grain, columns; /* multiples of the grain */
     int64_t packed, edge;          /* bytes of a packed element, and of other memory of a thread */
     int64_t packing; /* multiplications that take as long as packing an element, */
-    bool packs_rows; /* of rows of the left operand too, not just of columns */
+    bool packs_rows; /* of rows of the left operand too, not just of columns; and of all the right one */
     void (*pack)(const tt_product_block *b);
     void (*multiply)(const tt_product_block *b, int64_t begin, int64_t end, void *room); /* rows of the left operand */
     void (*rows_product)(const tt_rows_product *p);
