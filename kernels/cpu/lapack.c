@@ -27,16 +27,18 @@ TT_ISA_TABLES(tt_triangle_table, tt_triangle_loops)
 #define LARGE 192   /* rows of a matrix on which several threads may work, */
 #define PANEL 64    /* its columns, or reflections of them, that are applied at once; */
 #define COLUMNS 64  /* or rows below a corner, that are a task, */
-#define SIDES 64    /* right-hand sides, or vectors, that are, */
-#define FEW_SIDES 32 /* and from MANY_THREADS on: each task packs what it multiplies them by */
-#define MANY_THREADS 9
-#define MANY 12     /* so many of them that it pays to turn them into rows, */
-#define BLOCK 128   /* of a tridiagonal matrix, what is left to LAPACK, */
+#define SIDES 64    /* right-hand sides, or vectors, that are; in strips as many as leave a task for each thread, */
+#define FEW_SIDES 32 /* but so many at least, as each task packs what it multiplies them by, */
+#define MANY_SIDES 256 /* and at most: on two threads 512 right-hand sides of 512 rows 1.4 -> 1.1 ms, */
+#define SIDES_BYTES ((int64_t)1 << 20) /* which stay in the cache */
+#define DEEP 128 /* rows of a product, and their length, that AMX is worth: Note [Products in parts] */
+#define MANY 12 /* so many of them that it pays to turn them into rows, */
+#define BLOCK 128 /* of a tridiagonal matrix, what is left to LAPACK, */
 #define LEAST_BLOCK 25 /* and one that LAPACK does not divide, */
-#define SPAN 64     /* poles of a merge of two that are a thread's, */
-#define WHOLE 64    /* or, where they are rows, to solve by lines of the cache that they do not fill */
+#define SPAN 64 /* poles of a merge of two that are a thread's, */
+#define WHOLE 64 /* or, where they are rows, to solve by lines of the cache that they do not fill */
 
-static int at_least_1(int n) { return n > 1 ? n : 1; }        /* leading dimensions */
+static int at_least_1(int n) { return n > 1 ? n : 1; } /* leading dimensions */
 enum { IN_FIRST, IN_BOTH, IN_SECOND }; /* the block in whose rows a vector is not zero */
 static bool asks(const tt_matrix *c) { return c->lwork < 0; } /* how much work memory to bring */
 
@@ -202,6 +204,16 @@ static bool goes_together(const job *j) {
     return (symmetric || (is_svd(j) && c->m == c->n)) && c->n >= 2 && c->n <= TT_JACOBI_MOST;
 }
 
+/* What a task takes of those that the threads share out. */
+static int64_t sides_of(const tt_stack *s, int threads) {
+    if (!tt_prefers_strips()) return SIDES;
+    int64_t n = at_least_1(s->first.n), all = s->first.b ? (int64_t)s->first.b_rows * s->first.b_cols / n : n;
+    int64_t share = pieces(all, most(1, threads / most(1, s->count))),
+            limit = SIDES_BYTES / (n * tt_itemsizes[s->dtype]);
+    share = pieces(share, TT_TRIANGLE_COLUMNS) * TT_TRIANGLE_COLUMNS;
+    return most(FEW_SIDES, least(share, least(MANY_SIDES, limit)));
+}
+
 bool tt_cpu_decompose(int decomposition, tt_stack *s) {
     job j = {s, routine_of(decomposition, s->dtype), false};
     int64_t work = (int64_t)s->first.m * s->first.n * at_least_1(s->first.k) + 512;
@@ -210,7 +222,7 @@ bool tt_cpu_decompose(int decomposition, tt_stack *s) {
     int claimed, threads = tt_blas_enter(several ? tt_get_num_threads() : 1, &claimed);
     if (!threads) return false;
     s->first.shared = threads > 1;
-    s->first.together = threads >= MANY_THREADS && tt_prefers_strips() ? FEW_SIDES : SIDES;
+    s->first.together = sides_of(s, threads);
     bool ok = ask_for_work(&j);
     if (ok && goes_together(&j)) {
         int lanes = table_for(s)->types[s->dtype == TT_F64].lanes;

@@ -58,8 +58,9 @@ static int64_t OF(room_for_reflections)(int64_t n, int64_t count) { return PANEL
 static void OF(apply_panel)(const tt_matrix *c, OF(reflections) r, const T *a, int past, const T *tau, int first,
                             T *work) {
     T *v = work + PANEL * PANEL;
-    int64_t along = r.in_rows ? r.ld : 1, next = r.in_rows ? 1 : r.ld, blocks = pieces(r.count, c->together);
-    r.together = c->together;
+    int64_t along = r.in_rows ? r.ld : 1, next = r.in_rows ? 1 : r.ld, blocks;
+    r.together = least(c->together, SIDES);
+    blocks = pieces(r.count, r.together);
     r.rows = r.ld - past - first;
     r.inverse = work;
     r.v = v;

@@ -3,22 +3,32 @@
  *
  * Few right-hand sides are the library's: in rows they would leave most of a vector empty. */
 
-/* c = alpha a b + beta c by this thread: (m, k) times (k, n), in rows. In strips, whatever the sizes: so bits do not
- * depend on how many columns are a task's, and nobody waits for the lock of the library's products. */
-static void OF(multiply)(int64_t m, int64_t n, int64_t k, T alpha, tt_operand a, tt_operand b, T beta, T *c,
-                         int64_t ldc) {
-    tt_float_product p = {DTYPE, m, n, k, a, b, (double)alpha, (double)beta, c, ldc, NULL};
-    const tt_float_product_loops *loops = tt_float_product_loops_of(DTYPE);
-    void *memory = m && n && k && tt_prefers_strips() ? tt_scratch(tt_strips_memory(loops, n, k)) : NULL;
+static void OF(multiply_by)(const tt_float_product_loops *loops, tt_float_product p) {
+    void *memory = p.m && p.n && p.k && tt_prefers_strips() ? tt_scratch(tt_strips_memory(loops, p.n, p.k)) : NULL;
     if (memory) tt_multiply_strips(loops, &p, memory);
     else tt_multiply_by_blas(&p);
     tt_scratch_free(memory);
 }
 
+/* c = alpha a b + beta c by this thread: (m, k) times (k, n), in rows. In strips, whatever the sizes: so bits do not
+ * depend on how many columns are a task's, and nobody waits for the lock of the library's products. */
+static void OF(multiply)(int64_t m, int64_t n, int64_t k, T alpha, tt_operand a, tt_operand b, T beta, T *c,
+                         int64_t ldc) {
+    tt_float_product p = {DTYPE, m, n, k, a, b, (double)alpha, (double)beta, c, ldc, NULL};
+    OF(multiply_by)(tt_float_product_loops_of(DTYPE), p);
+}
+
+/* c -= a b, where n may depend on the task: Note [Products in parts]. */
+static void OF(subtract)(int64_t m, int64_t n, int64_t k, tt_operand a, tt_operand b, T *c, int64_t ldc) {
+    bool parts = DTYPE == TT_F32 && least(m, k) >= DEEP && tt_float_parts();
+    tt_float_product p = {DTYPE, m, n, k, a, b, -1, 1, c, ldc, NULL};
+    OF(multiply_by)(parts ? tt_float_parts() : tt_float_product_loops_of(DTYPE), p);
+}
+
 /* b -= A x, where A has t's strides, and a row of b and of x is t->step long. */
 static void OF(subtract_product)(const tt_triangle *t, T *b, int rows, const T *a, int cols, const T *x) {
     tt_operand left = {a, t->col == 1 ? t->row : t->col, t->col != 1}, right = {x, t->step, false};
-    OF(multiply)(rows, t->count, cols, -1, left, right, 1, b, t->step);
+    OF(subtract)(rows, t->count, cols, left, right, b, t->step);
 }
 
 /* Solves a triangular system in place of its right-hand sides: by halves. */
@@ -192,7 +202,7 @@ static void OF(follow_panel)(void *context, int64_t begin, int64_t end) {
         OF(to_columns)(room, p->together, p->width, count, top, p->ld);
         tt_operand left = {top, p->ld, false}, right = {l + p->width, p->ld, false};
         int64_t below = p->rows - p->first - p->width;
-        OF(multiply)(count, below, p->width, -1, left, right, 1, top + p->width, p->ld);
+        OF(subtract)(count, below, p->width, left, right, top + p->width, p->ld);
     }
     tt_scratch_free(room);
 }
@@ -297,7 +307,7 @@ static void OF(subtract_square)(void *context, int64_t begin, int64_t end) {
         if (row < col) continue;
         tt_operand left = {rows + col, n, true}, right = {rows + row, n, false};
         T *to = p->a + row + col * n;
-        OF(multiply)(least(COLUMNS, n - col), least(COLUMNS, n - row), p->width, -1, left, right, 1, to, n);
+        OF(subtract)(least(COLUMNS, n - col), least(COLUMNS, n - row), p->width, left, right, to, n);
     }
 }
 
