@@ -19,7 +19,7 @@
 #include "cpu/float_product.h"
 #include "cpu/simd.h"
 
-#define COLUMNS 352 /* of a block; packed, it takes 800 KB of the second-level cache */
+#define COLUMNS 256 /* of a block: packed, 600 KB, so that two threads may share a second-level cache */
 
 #ifdef TT_AMX
 
@@ -31,10 +31,10 @@
 #define PART (2 * TILE) /* of WIDTH elements of a panel, */
 #define STEP (PARTS * PART) /* and all its parts */
 #define TILES 4 /* of two panels' lines, which fill the first-level cache: 3.3 TFLOP/s of parts instead of 2.5 */
-#define GROUP (TT_PRODUCT_GROUP * PANEL) /* rows that are packed together */
+#define GROUP (4 * PANEL) /* rows that are packed together */
 #define NOT_FINITE 0x99
 /* Bytes of a group's sums, once more in strips, and of what these take: Note [Products in strips]. */
-#define EDGE ((2 * GROUP * PANEL + 8 * (48 + TT_PRODUCT_GROUP * TT_PRODUCT_DEPTH) + 48 * TT_PRODUCT_DEPTH) * 4)
+#define EDGE ((2 * GROUP * PANEL + 8 * (48 + 4 * TT_PRODUCT_DEPTH) + 48 * TT_PRODUCT_DEPTH) * 4)
 
 /* The bfloat16 nearest to each number, or as near, in its upper half; the rest is taken from the numbers. */
 INLINE __m512i part(__m512 *x) {
@@ -227,7 +227,8 @@ static void multiply(const tt_product_block *b, int64_t begin, int64_t end, void
 }
 
 static const tt_float_product_loops loops = {.lanes = LINES,
-                                             .tile_rows = PANEL,
+                                             .tile_rows = LINES,
+                                             .group = GROUP,
                                              .tile_columns = PANEL,
                                              .depth = TT_PRODUCT_DEPTH,
                                              .grain = WIDTH,

@@ -50,7 +50,7 @@ static int64_t wide_of(const tt_float_product_loops *loops, int64_t n, int64_t d
 
 /* Bytes of a thread that multiplies slices of such a depth. */
 static int64_t room_bytes(const tt_float_product_loops *loops, int64_t deep) {
-    return loops->edge + TT_PRODUCT_GROUP * loops->tile_rows * deep * loops->packed;
+    return loops->edge + loops->group * deep * loops->packed;
 }
 
 static int64_t strips_bytes(const tt_float_product_loops *loops, int64_t n, int64_t deep) {
@@ -141,7 +141,7 @@ bool tt_multiply_together(const tt_float_product_loops *loops, tt_float_product 
     together t = {(tasks *)memory, num, room, memory + tasks_bytes};
     for (int64_t i = 0; i < num; i++) {
         p = tile(context, i);
-        int64_t grain = (p.a.trans ? TT_PRODUCT_GROUP : TT_PRODUCT_GROUP / 2) * loops->tile_rows;
+        int64_t grain = p.a.trans ? loops->group : loops->group / 2;
         int64_t rows = pieces(TASK_WORK, grain * least(p.n, loops->columns) * deep) * grain;
         t.of[i] = tasks_of(loops, &p, rows, t.rooms + num * room + i * strips);
     }

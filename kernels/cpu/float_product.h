@@ -20,7 +20,6 @@
 
 #define TT_PRODUCT_DEPTH 384
 #define TT_PRODUCT_COLUMNS 528 /* of such a depth that are packed at a time, as strips that stay in the cache */
-#define TT_PRODUCT_GROUP 4 /* tiles whose rows are fetched, and as columns of a transpose packed, together */
 
 typedef struct {
     const void *data; /* a matrix in rows, `ld` elements apart; the operand is its transpose if `trans` */
@@ -66,6 +65,7 @@ typedef struct {
  * one are packed at a time. */
 typedef struct {
     int64_t lanes, tile_rows, tile_columns;
+    int64_t group; /* rows that are fetched, and as columns of a transpose packed, together */
     int64_t depth, grain, columns; /* multiples of the grain */
     int64_t packed, edge;          /* bytes of a packed element, and of other memory of a thread */
     int64_t packing; /* multiplications that take as long as packing an element, */

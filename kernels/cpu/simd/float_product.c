@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define UNROLLED true /* steps of whole tiles; convolutions, whose sums are short, take 1.1 of the time with it */
-#define GROUP (TT_PRODUCT_GROUP * TILE_ROWS) /* rows of the left operand, or columns of a transpose, at a time */
+#define GROUP (4 * TILE_ROWS) /* rows of the left operand, or columns of a transpose, at a time */
 
 #define T float
 #define OF(name) name##_f32
@@ -28,6 +28,7 @@
     {                                                                                                                  \
         .lanes = LANES(T),                                                                                             \
         .tile_rows = TILE_ROWS,                                                                                        \
+        .group = GROUP,                                                                                                \
         .tile_columns = VECTORS * LANES(T),                                                                            \
         .depth = TT_PRODUCT_DEPTH,                                                                                     \
         .grain = 8,                                                                                                    \
