@@ -107,6 +107,8 @@ def test_what_is_not_finite():
     huge[20] = 2.0**115
     got = (tt.tensor(huge) @ tt.tensor(b)).numpy()
     np.testing.assert_allclose(got[20], b.sum(0, dtype=np.float64) * 2.0**115, rtol=1e-5)
+    twice = tt.addmm(tt.tensor(got), tt.tensor(huge), tt.tensor(b), alpha=2, beta=-1).numpy()
+    np.testing.assert_allclose(twice[20], got[20], rtol=1e-5)
     assert (np.delete(got, 20, 0) == np.delete(clean, 20, 0)).all()
     huge[20] = 3e38
     got = tt.addmm(tt.zeros(300, 260), tt.tensor(huge), tt.tensor(b)).numpy()
