@@ -5,7 +5,7 @@
  * of two numbers' parts are added, the smallest first; each is exact. The other three are together less than 2^-24 of
  * the product, and of either sign: rounding it once may take away as much. 32 products of parts are added to a sum
  * at a time, so it is rounded less often than one of float32's own products, and is nearer to the exact result: of
- * 1024 x 1024 x 1024 normal numbers 0.4 times as far off. A core of a Granite Rapids takes 7.9 ms for it, 11.6 in
+ * 1024 x 1024 x 1024 normal numbers 0.4 times as far off. A core of a Xeon takes 7.9 ms for it, 11.6 in
  * strips.
  *
  * AMX takes denormal numbers for 0. So both operands are multiplied by SCALE before they are split: every part of any
