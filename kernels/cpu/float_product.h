@@ -69,7 +69,7 @@ typedef struct {
     int64_t depth, grain, columns; /* multiples of the grain */
     int64_t packed, edge;          /* bytes of a packed element, and of other memory of a thread */
     int64_t packing; /* multiplications that take as long as packing an element, */
-    bool packs_rows; /* of rows of the left operand too, not just of columns; and of all the right one */
+    bool packs_rows; /* of rows of the left operand, too; and nothing is used where it lies */
     void (*pack)(const tt_product_block *b);
     void (*multiply)(const tt_product_block *b, int64_t begin, int64_t end, void *room); /* rows of the left operand */
     void (*rows_product)(const tt_rows_product *p);
@@ -81,8 +81,8 @@ const tt_float_product_loops *tt_float_product_loops_of(int dtype); /* in strips
 const tt_float_product_loops *tt_float_parts(void); /* by AMX, or NULL; has neither rows_product nor turn */
 const tt_float_product_loops *tt_float_product_suits(const tt_float_product *p); /* one of these, or NULL: BLAS */
 
-int64_t tt_strips_memory(const tt_float_product_loops *loops, int64_t n,
-                         int64_t k); /* bytes, for at most such n and k */
+/* Bytes to work in, for at most such n and k. */
+int64_t tt_strips_memory(const tt_float_product_loops *loops, int64_t n, int64_t k);
 void tt_multiply_strips(const tt_float_product_loops *loops, const tt_float_product *p, void *memory);
 /* Tiles in strips, one for each thread. False: out of memory. */
 bool tt_multiply_together(const tt_float_product_loops *loops, tt_float_product (*tile)(const void *context, int64_t i),
