@@ -404,3 +404,10 @@ def test_casting_to_real_warns():
         tinytorch.tensor([1j]).float()
         warn_once.told.pop("imaginary parts", None)
         tinytorch.tensor([1j]).bool()
+
+
+def test_the_gradient_of_parts_that_have_no_elements():
+    """It is expanded, and such strides do not fit a complex number's parts."""
+    x = tinytorch.zeros(0, 3, dtype=tinytorch.complex64, requires_grad=True)
+    tinytorch.view_as_real(x).sum().backward()
+    assert x.grad.shape == (0, 3) and x.grad.dtype is tinytorch.complex64

@@ -364,9 +364,10 @@ tt_array *tt_view_as_complex(tt_array *a) {
                        tt_dtype_names[a->dtype]);
     if (last < 0) return tt_fail(TT_RUNTIME_ERROR, "Input tensor must have one or more dimensions");
     if (a->shape[last] != 2) return tt_fail(TT_RUNTIME_ERROR, "Tensor must have a last dimension of size 2");
-    if (a->strides[last] != 1) return tt_fail(TT_RUNTIME_ERROR, "Tensor must have a last dimension with stride 1");
+    if (a->numel && a->strides[last] != 1)
+        return tt_fail(TT_RUNTIME_ERROR, "Tensor must have a last dimension with stride 1");
     for (int d = 0; d < last; d++)
-        if (a->strides[d] % 2)
+        if (a->numel && a->strides[d] % 2)
             return tt_fail(TT_RUNTIME_ERROR, "Tensor must have a stride divisible by 2 for all but last dimension");
     if ((a->data - a->storage->data) / size % 2)
         return tt_fail(TT_RUNTIME_ERROR, "Tensor must have a storage_offset divisible by 2");
