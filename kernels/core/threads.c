@@ -29,6 +29,7 @@
 static pthread_mutex_t owner = PTHREAD_MUTEX_INITIALIZER; /* held by the thread that uses the pool */
 static pthread_mutex_t hiring = PTHREAD_MUTEX_INITIALIZER;
 static int num_threads, num_workers;
+static bool turned; /* the owner's */
 
 /* The owner writes it while no grain is left and all are done; who has claimed one reads it. */
 static struct {
@@ -38,6 +39,7 @@ static struct {
     int64_t serial; /* the number of the last one that was dealt out; atomic, as the next ones are */
     int64_t least;  /* grains that a thread claims, while there are as many */
     int shares; /* the caller's, and those of the first workers */
+    bool back;  /* from the end of a share */
 } region ON_ITS_LINE;
 static struct {
     int64_t left ON_ITS_LINE; /* grains that nobody has claimed */
@@ -69,7 +71,8 @@ static int64_t drain(int own) {
             int64_t claimed = least(left, most(left / 4, __atomic_load_n(&region.least, __ATOMIC_RELAXED)));
             if (!__atomic_compare_exchange_n(counter, &left, left - claimed, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
                 continue;
-            int64_t begin = ((share + 1) * region.grains / region.shares - left) * region.grain;
+            int64_t first = share * region.grains / region.shares, end = (share + 1) * region.grains / region.shares;
+            int64_t begin = (region.back ? first + left - claimed : end - left) * region.grain;
             region.fn(region.context, begin, least(begin + claimed * region.grain, region.n));
             count += claimed;
             left = __atomic_load_n(counter, __ATOMIC_RELAXED);
@@ -171,7 +174,7 @@ int tt_set_num_threads(int n) {
     return 0;
 }
 
-void tt_parallel(int64_t n, int64_t grain, tt_range_fn fn, void *context) {
+static void run(int64_t n, int64_t grain, tt_range_fn fn, void *context, bool turns) {
     if (n <= 0) return;
     int threads = tt_get_num_threads();
     if (n <= grain || threads == 1 || inside || pthread_mutex_trylock(&owner) != 0) {
@@ -188,6 +191,7 @@ void tt_parallel(int64_t n, int64_t grain, tt_range_fn fn, void *context) {
     region.n = n;
     region.grain = grain;
     region.grains = grains;
+    region.back = turns && (turned = !turned);
     region.number = region.serial + 1;
     if (shared > grains) shared = (int)grains;
     __atomic_store_n(&region.least, most(1, grains / (16 * threads)), __ATOMIC_RELAXED);
@@ -201,4 +205,13 @@ void tt_parallel(int64_t n, int64_t grain, tt_range_fn fn, void *context) {
     while (__atomic_load_n(&done, __ATOMIC_ACQUIRE) != by_others) tt_pause();
     if (start) tt_profile_job(TT_PROFILE_JOB, start, region.number, threads);
     pthread_mutex_unlock(&owner);
+}
+
+void tt_parallel(int64_t n, int64_t grain, tt_range_fn fn, void *context) { run(n, grain, fn, context, false); }
+
+/* What the operator before has gone through last is in the cache yet, and what it has begun with is not. Of 1M floats on
+ * two cores, whose second-level caches have 2 MB each, neg takes 0.12 instead of 0.17 ms, and x * y + x, relu and another
+ * difference 0.75 instead of 0.93. */
+void tt_parallel_to_and_fro(int64_t n, int64_t grain, tt_range_fn fn, void *context) {
+    run(n, grain, fn, context, true);
 }

@@ -105,7 +105,7 @@ bool tt_cpu_run_kernels(const tt_kernel *k, int n, char *const *base, const tt_n
             }
         group g = {jobs, n};
         if (arenas.num == 1) group_range(&g, 0, pieces);
-        else if (n == 1) tt_parallel(jobs->units, jobs->grain, jobs->range, jobs);
+        else if (n == 1) tt_parallel_to_and_fro(jobs->units, jobs->grain, jobs->range, jobs);
         else tt_parallel(pieces, 1, group_range, &g);
         for (int i = 0; i < n; i++) tt_job_write_out(&jobs[i]);
         if (arenas.memory != free) tt_scratch_free(arenas.memory);

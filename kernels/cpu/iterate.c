@@ -222,5 +222,5 @@ void tt_iter_run(const tt_iter *it, tt_loop loop, int64_t grain) {
     }
     grain = (grain + TT_BLOCK - 1) / TT_BLOCK * TT_BLOCK;
     bool copy = !loop && pl.flat[0] && pl.flat[1];
-    tt_parallel(it->numel, grain, copy ? cast_range : run_range, &pl);
+    tt_parallel_to_and_fro(it->numel, grain, copy ? cast_range : run_range, &pl);
 }

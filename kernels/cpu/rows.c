@@ -127,8 +127,8 @@ bool tt_cpu_softmax(tt_array *out, tt_array *x, tt_array *y, int64_t n, int64_t 
     j.chunks = (inner + width - 1) / width;
     bool ok = rows_start(&j.rows.in, p, &wide, out, x, y, n, dtype, cached);
     if (ok)
-        tt_parallel(out->numel / (n * inner) * j.chunks, tt_nn_grain(n * width),
-                    inner == 1 ? rows_range : columns_range, &j);
+        tt_parallel_to_and_fro(out->numel / (n * inner) * j.chunks, tt_nn_grain(n * width),
+                               inner == 1 ? rows_range : columns_range, &j);
     if (ok && j.failed) tt_fail(TT_OUT_OF_MEMORY, "softmax: out of memory for the columns that are kept");
     tt_plain_done(p, 2);
     return tt_wide_end(&wide, ok && !j.failed);
@@ -165,7 +165,7 @@ bool tt_cpu_norm(tt_array *out, tt_array *x, tt_array *g, tt_array *weight, tt_a
         j.rstd = rstd->data;
         j.weight = tt_plain_data(&p[2]);
         j.bias = tt_plain_data(&p[3]);
-        tt_parallel(rstd->numel, tt_nn_grain(n), rows_range, &j);
+        tt_parallel_to_and_fro(rstd->numel, tt_nn_grain(n), rows_range, &j);
     }
     tt_plain_done(p, 4);
     return tt_wide_end(&wide, ok);
