@@ -208,10 +208,10 @@ static bool goes_together(const job *j) {
 static int64_t sides_of(const tt_stack *s, int threads) {
     if (!tt_prefers_strips()) return SIDES;
     int64_t n = at_least_1(s->first.n), all = s->first.b ? (int64_t)s->first.b_rows * s->first.b_cols / n : n;
-    int64_t share = pieces(all, most(1, threads / most(1, s->count))),
-            limit = SIDES_BYTES / (n * tt_itemsizes[s->dtype]);
-    share = pieces(share, TT_TRIANGLE_COLUMNS) * TT_TRIANGLE_COLUMNS;
-    return most(FEW_SIDES, least(share, least(MANY_SIDES, limit)));
+    int64_t share = pieces(all, most(1, threads / most(1, s->count)));
+    int64_t limit = least(MANY_SIDES, SIDES_BYTES / (n * tt_itemsizes[s->dtype]));
+    int64_t lines = least(pieces(share, TT_TRIANGLE_COLUMNS), limit / TT_TRIANGLE_COLUMNS);
+    return most(FEW_SIDES, lines * TT_TRIANGLE_COLUMNS);
 }
 
 bool tt_cpu_decompose(int decomposition, tt_stack *s) {

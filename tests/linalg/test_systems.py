@@ -64,6 +64,23 @@ def test_factors_of_matrices_of_many_exchanges(dtype, n, columns):
         np.testing.assert_allclose((A.transpose(0, 2, 1) if adjoint else A) @ X, B, **tolerance)
 
 
+@pytest.mark.parametrize("threads", [1, 2, 16])
+@pytest.mark.parametrize("dtype", [tt.float32, tt.float64])
+def test_right_hand_sides_of_several_tasks(dtype, threads):
+    """As many to a task as the cache holds, which is no power of two; the last task has fewer."""
+    rng, before = np.random.default_rng(0), tt.get_num_threads()
+    a = tt.tensor(rng.standard_normal((1100, 1100)) + 100 * np.eye(1100), dtype=dtype)
+    b = tt.tensor(rng.standard_normal((1100, 299)), dtype=dtype)
+    try:
+        tt.set_num_threads(threads)
+        x, y = tt.linalg.solve(a, b), tt.linalg.solve_triangular(a.tril(), b, upper=False)
+    finally:
+        tt.set_num_threads(before)
+    bound = 1e-3 if dtype is tt.float32 else 1e-11
+    assert float((a.double() @ x.double() - b.double()).abs().max()) < bound
+    assert float((a.tril().double() @ y.double() - b.double()).abs().max()) < bound
+
+
 def test_one_matrix_serves_many_right_hand_sides():
     """A is factored once, whatever batch B has: there is one info for each A."""
     A, B = tt.tensor(matrices(2, 1, 5, 5)), tt.tensor(np.random.default_rng(0).standard_normal((300, 5, 2)))
