@@ -48,13 +48,17 @@ static int64_t wide_of(const tt_float_product_loops *loops, int64_t n, int64_t d
     return least(pieces(n, loops->tile_columns), most(1, most_columns)) * loops->tile_columns;
 }
 
-/* Bytes of a thread that multiplies slices of such a depth. */
-static int64_t room_bytes(const tt_float_product_loops *loops, int64_t deep) {
-    return loops->edge + loops->group * deep * loops->packed;
-}
-
 static int64_t strips_bytes(const tt_float_product_loops *loops, int64_t n, int64_t deep) {
     return wide_of(loops, n, deep) * deep * loops->packed;
+}
+
+/* Bytes of a thread that multiplies slices of such a depth, as whole lines of the cache; in parts, those of a panel in
+ * strips, too. */
+static int64_t room_bytes(const tt_float_product_loops *loops, int64_t deep) {
+    int64_t bytes = loops->edge + loops->group * deep * loops->packed;
+    if (loops == tt_float_parts())
+        bytes += tt_strips_memory(tt_float_product_loops_of(TT_F32), loops->tile_columns, deep);
+    return pieces(bytes, 64) * 64;
 }
 
 int64_t tt_strips_memory(const tt_float_product_loops *loops, int64_t n, int64_t k) {
@@ -135,7 +139,7 @@ bool tt_multiply_together(const tt_float_product_loops *loops, tt_float_product 
                           const void *context, int64_t num) {
     tt_float_product p = tile(context, 0); /* no other is larger */
     int64_t deep = deep_of(loops, p.k), tasks_bytes = num * (int64_t)sizeof(tasks);
-    int64_t room = pieces(room_bytes(loops, deep), 64) * 64, strips = pieces(strips_bytes(loops, p.n, deep), 64) * 64;
+    int64_t room = room_bytes(loops, deep), strips = pieces(strips_bytes(loops, p.n, deep), 64) * 64;
     char *memory = tt_scratch(tasks_bytes + num * (room + strips));
     if (!memory) return false;
     together t = {(tasks *)memory, num, room, memory + tasks_bytes};

@@ -1,4 +1,5 @@
-/* Products of float32 and float64 matrices by one thread: in strips, or by BLAS.
+/* Products of float32 and float64 matrices by one thread: in strips, or by BLAS; large ones of float32 by AMX, where it
+ * is: Note [Products in parts] in float_parts.c.
  *
  * Note [Products in strips]
  * The right operand is packed in strips of as many columns as the registers hold sums of, TT_PRODUCT_DEPTH rows at a
@@ -67,7 +68,7 @@ typedef struct {
     int64_t lanes, tile_rows, tile_columns;
     int64_t group; /* rows that are fetched, and as columns of a transpose packed, together */
     int64_t depth, grain, columns; /* multiples of the grain */
-    int64_t packed, edge;          /* bytes of a packed element, and of other memory of a thread */
+    int64_t packed, edge; /* bytes of a packed element, and of sums that do not go to the result at once */
     int64_t packing; /* multiplications that take as long as packing an element, */
     bool packs_rows; /* of rows of the left operand, too; and nothing is used where it lies */
     void (*pack)(const tt_product_block *b);
