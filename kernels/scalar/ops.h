@@ -26,7 +26,7 @@
     X(log1p, 1, FLT, SAME, 26, 42) X(sin, 1, FLT, PERIODIC, 24, 30) X(cos, 1, FLT, PERIODIC, 24, 30)            \
     X(tan, 1, FLT, SAME, 34, 198) X(asin, 1, FLT, SAME, 24, 66) X(acos, 1, FLT, SAME, 24, 73)                   \
     X(atan, 1, FLT, SAME, 24, 64) X(sinh, 1, FLT, SAME, 26, 103) X(cosh, 1, FLT, SAME, 22, 77)                  \
-    X(tanh, 1, FLT, SAME, 26, 37) X(asinh, 1, FLT, SAME, 34, 97) X(acosh, 1, FLT, SAME, 34, 93)                 \
+    X(tanh, 1, FLT, SAME, 26, 35) X(asinh, 1, FLT, SAME, 34, 97) X(acosh, 1, FLT, SAME, 34, 93)                 \
     X(atanh, 1, FLT, SAME, 30, 98) X(erf, 1, FLT, SAME, 30, 40) X(erfc, 1, FLT, SAME, 36, 142)                  \
     X(erfinv, 1, FLT, SAME, 40, 176) X(lgamma, 1, FLT, SAME, 70, 368) X(digamma, 1, FLT, SAME, 50, 326)         \
     X(sigmoid, 1, FLT, SAME, 21, 38) X(logsigmoid, 1, FLT, SAME, 34, 42) X(softplus, 1, FLT, SAME, 34, 41)      \

@@ -33,7 +33,8 @@ TT_FN float tt_unit_inverse(float x) { return tt_flushed(1.0f / tt_flushed(x)); 
 TT_FN float tt_approximate_exp_f32(float x) { return tt_unit_exp2(x * TT_LOG2E_F32); }
 TT_FN float tt_approximate_log_f32(float x) { return tt_unit_log2(x) * TT_LN2_HIGH_F32; }
 
-/* As tt_tanh_f32. From 0.57 on the errors of the unit, made less by the subtraction, are small enough. */
+/* Near zero a polynomial, further out 1 - 2 / (exp(2a) + 1): from 0.57 on the errors of the unit, made less by the
+ * subtraction, are small enough. */
 TT_FN float tt_approximate_tanh_f32(float x) {
     const float a = tt_abs_f32(x), z = x * x;
     const float e = tt_unit_exp2(a * (2.0f * TT_LOG2E_F32));
