@@ -29,7 +29,7 @@
 static pthread_mutex_t owner = PTHREAD_MUTEX_INITIALIZER; /* held by the thread that uses the pool */
 static pthread_mutex_t hiring = PTHREAD_MUTEX_INITIALIZER;
 static int num_threads, num_workers;
-static bool turned; /* the owner's */
+static __thread bool turned;
 
 /* The owner writes it while no grain is left and all are done; who has claimed one reads it. */
 static struct {
@@ -174,11 +174,22 @@ int tt_set_num_threads(int n) {
     return 0;
 }
 
+/* On the calling thread; from the end, in sixteenths. */
+static void run_alone(int64_t n, int64_t grain, tt_range_fn fn, void *context, bool back) {
+    if (!back) {
+        fn(context, 0, n);
+        return;
+    }
+    int64_t piece = pieces(pieces(n, 16), grain) * grain;
+    for (int64_t k = pieces(n, piece); k-- > 0;) fn(context, k * piece, least((k + 1) * piece, n));
+}
+
 static void run(int64_t n, int64_t grain, tt_range_fn fn, void *context, bool turns) {
     if (n <= 0) return;
     int threads = tt_get_num_threads();
+    bool back = turns && n > grain && !inside && (turned = !turned);
     if (n <= grain || threads == 1 || inside || pthread_mutex_trylock(&owner) != 0) {
-        fn(context, 0, n);
+        run_alone(n, grain, fn, context, back);
         return;
     }
     int64_t start = __atomic_load_n(&tt_profiling, __ATOMIC_RELAXED) ? tt_now() : 0;
@@ -191,7 +202,7 @@ static void run(int64_t n, int64_t grain, tt_range_fn fn, void *context, bool tu
     region.n = n;
     region.grain = grain;
     region.grains = grains;
-    region.back = turns && (turned = !turned);
+    region.back = back;
     region.number = region.serial + 1;
     if (shared > grains) shared = (int)grains;
     __atomic_store_n(&region.least, most(1, grains / (16 * threads)), __ATOMIC_RELAXED);

@@ -75,6 +75,14 @@ typedef struct {
     bool flat[5], one[5];
 } plan;
 
+/* Operands that all lie as the loop wants them. */
+static void flat_range(void *context, int64_t begin, int64_t end) {
+    const plan *pl = context;
+    char *p[5];
+    for (int k = 0; k < pl->it->nops; k++) p[k] = pl->it->data[k] + begin * tt_itemsizes[pl->it->dtype[k]];
+    pl->loop(p, end - begin);
+}
+
 static void run_range(void *context, int64_t begin, int64_t end) {
     const plan *pl = context;
     const tt_iter *it = pl->it;
@@ -210,6 +218,7 @@ static bool run_transposition(const tt_iter *it) {
 void tt_iter_run(const tt_iter *it, tt_loop loop, int64_t grain) {
     if (!loop && run_transposition(it)) return;
     plan pl = {.it = it, .loop = loop};
+    bool as_wanted = loop;
     for (int k = 0; k < it->nops; k++) {
         int64_t dense = tt_itemsizes[it->dtype[k]];
         pl.flat[k] = pl.one[k] = true;
@@ -219,8 +228,9 @@ void tt_iter_run(const tt_iter *it, tt_loop loop, int64_t grain) {
             dense *= it->shape[d];
         }
         pl.one[k] &= k > 0;
+        as_wanted &= pl.flat[k] && it->dtype[k] == it->compute[k];
     }
     grain = (grain + TT_BLOCK - 1) / TT_BLOCK * TT_BLOCK;
     bool copy = !loop && pl.flat[0] && pl.flat[1];
-    tt_parallel_to_and_fro(it->numel, grain, copy ? cast_range : run_range, &pl);
+    tt_parallel_to_and_fro(it->numel, grain, copy ? cast_range : as_wanted ? flat_range : run_range, &pl);
 }

@@ -1,20 +1,40 @@
 /* The loops of every elementwise operator, made from scalar/ops.h. */
 #include "cpu/simd.h"
+#include "backend/operators.h"
 #include "scalar/arith.h"
+
+/* A processor has too few elements of a costly operator under way to ask for memory in time: line by line, one some
+ * way ahead is asked for. 1M floats, two cores: tanh 205 -> 187 us, exp 171 -> 155; a cheap operator gains nothing. */
+#define AHEAD 1024 /* bytes */
+#define COST(op, arity, domain, rule, flops, cost) cost_of_##op = cost,
+enum { TT_COMMON_OPS(COST) };
+#define FETCH(p) __builtin_prefetch((const char *)((p) + at) + AHEAD)
+#define ELEMENTS(op, T, fetch, assignment)                                                                             \
+    const int line = (int)(64 / sizeof(TT_C_##T));                                                                     \
+    int64_t at = 0;                                                                                                    \
+    if (cost_of_##op >= TT_COSTLY)                                                                                     \
+        for (; at + line <= n; at += line) {                                                                           \
+            fetch;                                                                                                     \
+            TT_INDEPENDENT                                                                                             \
+            for (int k = 0; k < line; k++) {                                                                           \
+                const int64_t i = at + k;                                                                              \
+                assignment;                                                                                            \
+            }                                                                                                          \
+        }                                                                                                              \
+    TT_INDEPENDENT                                                                                                     \
+    for (int64_t i = at; i < n; i++) assignment
 
 #define LOOP_1(op, T, R)                                                                                               \
     static void op##_##T(char **p, int64_t n) {                                                                        \
         R *out = (R *)p[0];                                                                                            \
         const TT_C_##T *a = (const TT_C_##T *)p[1];                                                                    \
-        TT_INDEPENDENT                                                                                                 \
-        for (int64_t i = 0; i < n; i++) out[i] = tt_##op##_##T(a[i]);                                                  \
+        ELEMENTS(op, T, FETCH(a), out[i] = tt_##op##_##T(a[i]));                                                       \
     }
 #define LOOP_2(op, T, R)                                                                                               \
     static void op##_##T(char **p, int64_t n) {                                                                        \
         R *out = (R *)p[0];                                                                                            \
         const TT_C_##T *a = (const TT_C_##T *)p[1], *b = (const TT_C_##T *)p[2];                                       \
-        TT_INDEPENDENT                                                                                                 \
-        for (int64_t i = 0; i < n; i++) out[i] = tt_##op##_##T(a[i], b[i]);                                            \
+        ELEMENTS(op, T, (FETCH(a), FETCH(b)), out[i] = tt_##op##_##T(a[i], b[i]));                                     \
     }
 #define LOOP_3(op, T, A)                                                                                               \
     static void op##_##T(char **p, int64_t n) {                                                                        \
