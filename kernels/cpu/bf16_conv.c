@@ -4,8 +4,8 @@
  * channels in whole tiles. Of the gradient of weight the source's channels are rows, tap by tap, and places go along k.
  * 3 x 3 taps, 64 channels, 56 x 56, batch 8, on one core of a Sapphire Rapids, by AMX: 3.2 ms, and 3.2 and 3.5 for the
  * gradients; in float32 11 to 15. By vectors, on an EPYC (Zen 4): 9 and 20 for both gradients; in float32 17 and 36. */
+#include "cpu/bf16_conv.h"
 #include "cpu/bf16_tiles.h"
-#include "cpu/conv.h"
 #include "cpu/cpu.h"
 #include "cpu/simd.h"
 #include <string.h>
@@ -158,16 +158,10 @@ static void correlate(void *context, int64_t begin, int64_t end) {
     tt_scratch_free(r.memory);
 }
 
-bool tt_bf16_correlate(tt_correlation *c) {
-    int64_t all = c->batch * c->places, blocks = pieces(c->out, 16), packed;
-    if (__builtin_mul_overflow(c->groups * blocks * pieces(c->in, WIDTH) * TT_TILES_SIZE * 2, c->taps, &packed))
-        return tt_fail(TT_OUT_OF_MEMORY, "out of memory for the weight of a convolution"), false;
-    char *memory = tt_scratch(packed + 64);
-    if (!memory) return false;
-    c->packed = memory + (64 - (uintptr_t)memory % 64) % 64;
-    tt_parallel(c->groups * blocks, most(1, GRAIN / (c->rows * 64 + 1)), pack_weight, c);
+static void correlate_packed(tt_correlation *c) {
+    int64_t all = c->batch * c->places;
     c->block = PLACES;
-    c->out_block = least(CHANNELS, blocks * 16);
+    c->out_block = least(CHANNELS, pieces(c->out, 16) * 16);
     while (c->groups * pieces(all, c->block) * pieces(c->out, c->out_block) < TASKS &&
            (c->block > 64 || c->out_block > 64)) {
         if (c->block < c->out_block) c->out_block = pieces(c->out_block, 64) * 32;
@@ -177,6 +171,18 @@ bool tt_bf16_correlate(tt_correlation *c) {
     c->out_blocks = pieces(c->out, c->out_block);
     int64_t work = least(c->block, all) * least(c->out_block, c->out) * c->rows + 1;
     tt_parallel(c->groups * c->out_blocks * c->blocks, most(1, GRAIN / work), correlate, c);
+}
+
+bool tt_bf16_correlate(tt_correlation *c) {
+    int64_t blocks = pieces(c->out, 16), packed;
+    if (__builtin_mul_overflow(c->groups * blocks * pieces(c->in, WIDTH) * TT_TILES_SIZE * 2, c->taps, &packed))
+        return tt_fail(TT_OUT_OF_MEMORY, "out of memory for the weight of a convolution"), false;
+    char *memory = tt_scratch(packed + 64);
+    if (!memory) return false;
+    c->packed = memory + (64 - (uintptr_t)memory % 64) % 64;
+    tt_parallel(c->groups * blocks, most(1, GRAIN / (c->rows * 64 + 1)), pack_weight, c);
+    if (tt_bf16_runs_fit(c)) tt_bf16_correlate_runs(c);
+    else correlate_packed(c);
     tt_scratch_free(memory);
     if (c->failed) tt_fail(TT_OUT_OF_MEMORY, "out of memory for a panel of a convolution");
     return !c->failed;

@@ -48,16 +48,24 @@ static int what(void) {
 
 int tt_tiles(void) { return tt_isa_index == TT_ISAS - 1 ? what() : TT_NO_TILES; }
 
-/* The compiler does not see what the instruction reads, so nothing of it may be made here. */
+/* Of tiles whose rows are a left operand's, so many. The compiler does not see what the instruction reads, so nothing of
+ * it may be made here. */
+#define SHAPE(rows)                                                                                                    \
+    {                                                                                                                  \
+        .palette = 1, .bytes = {[0 ... 7] = 2 * WIDTH}, .lines = { [0 ... 5] = rows, [6 ... 7] = LINES }               \
+    }
 static const struct {
     uint8_t palette, start, reserved[14];
     uint16_t bytes[16]; /* of a line */
     uint8_t lines[16];
-} shape = {.palette = 1, .bytes = {[0 ... 7] = 2 * WIDTH}, .lines = {[0 ... 7] = LINES}};
+} shapes[LINES] = {SHAPE(1), SHAPE(2),  SHAPE(3),  SHAPE(4),  SHAPE(5),  SHAPE(6),  SHAPE(7),  SHAPE(8),
+                   SHAPE(9), SHAPE(10), SHAPE(11), SHAPE(12), SHAPE(13), SHAPE(14), SHAPE(15), SHAPE(16)};
 
-TARGET void tt_tiles_begin(void) {
-    if (what() == TT_TILES_BY_AMX) _tile_loadconfig(&shape);
+TARGET void tt_tiles_begin_rows(int64_t rows) {
+    if (what() == TT_TILES_BY_AMX) _tile_loadconfig(&shapes[rows - 1]);
 }
+
+void tt_tiles_begin(void) { tt_tiles_begin_rows(LINES); }
 
 TARGET void tt_tiles_end(void) {
     if (what() == TT_TILES_BY_AMX) _tile_release();
@@ -130,9 +138,10 @@ TARGET bool tt_tiles_split(const uint16_t *from, int64_t n, uint16_t *high, uint
     return !strange;
 }
 
-/* m x n tiles of the result. */
-INLINE void micro(const uint16_t *a, int64_t a_step, const uint16_t *b, int64_t b_step, int64_t tiles, float *c,
-                  bool add, const int m, const int n) {
+/* m x n tiles of the result. Of each 16 rows, whose lines are `step` bytes apart, tile t lies at offsets[t], or with the
+ * others. */
+INLINE void micro(const uint16_t *const a[2], int64_t step, const int64_t *offsets, const uint16_t *b, int64_t b_step,
+                  int64_t tiles, float *c, bool add, const int m, const int n) {
     if (add) {
         _tile_loadd(0, c, 64);
         if (n == 2) _tile_loadd(1, c + SUMS, 64);
@@ -144,8 +153,9 @@ INLINE void micro(const uint16_t *a, int64_t a_step, const uint16_t *b, int64_t 
         _tile_zero(2);
         _tile_zero(3);
     }
-    for (int64_t t = 0; t < tiles; t++, a += TILE, b += TILE) {
-        _tile_loadd(4, a, 64);
+    for (int64_t t = 0; t < tiles; t++, b += TILE) {
+        int64_t at = offsets ? offsets[t] : t * TILE;
+        _tile_loadd(4, a[0] + at, step);
         _tile_loadd(6, b, 64);
         _tile_dpbf16ps(0, 4, 6);
         if (n == 2) {
@@ -153,7 +163,7 @@ INLINE void micro(const uint16_t *a, int64_t a_step, const uint16_t *b, int64_t 
             _tile_dpbf16ps(1, 4, 7);
         }
         if (m == 2) {
-            _tile_loadd(5, a + a_step, 64);
+            _tile_loadd(5, a[1] + at, step);
             _tile_dpbf16ps(2, 5, 6);
         }
         if (m == 2 && n == 2) _tile_dpbf16ps(3, 5, 7);
@@ -162,6 +172,14 @@ INLINE void micro(const uint16_t *a, int64_t a_step, const uint16_t *b, int64_t 
     if (n == 2) _tile_stored(1, c + SUMS, 64);
     if (m == 2) _tile_stored(2, c + 2 * SUMS, 64);
     if (m == 2 && n == 2) _tile_stored(3, c + 3 * SUMS, 64);
+}
+
+INLINE void micro_of(bool more, bool two, const uint16_t *const a[2], int64_t step, const int64_t *offsets,
+                     const uint16_t *b, int64_t b_step, int64_t tiles, float *c, bool add) {
+    if (more && two) micro(a, step, offsets, b, b_step, tiles, c, add, 2, 2);
+    else if (more) micro(a, step, offsets, b, b_step, tiles, c, add, 2, 1);
+    else if (two) micro(a, step, offsets, b, b_step, tiles, c, add, 1, 2);
+    else micro(a, step, offsets, b, b_step, tiles, c, add, 1, 1);
 }
 
 /* ROWS rows by n tiles: 1.6 loads an instruction. Of row i, tile t lies at lines[t * stride + i]; packed, lines are
@@ -217,10 +235,15 @@ VECTORS void tt_tiles_multiply_lines(const uint16_t *const *lines, int64_t strid
 
 TARGET static void by_amx(const uint16_t *a, int64_t a_step, const uint16_t *b, int64_t b_step, int64_t rows,
                           int64_t tiles, float *c, bool add, bool two) {
-    if (rows > LINES && two) micro(a, a_step, b, b_step, tiles, c, add, 2, 2);
-    else if (rows > LINES) micro(a, a_step, b, b_step, tiles, c, add, 2, 1);
-    else if (two) micro(a, a_step, b, b_step, tiles, c, add, 1, 2);
-    else micro(a, a_step, b, b_step, tiles, c, add, 1, 1);
+    const uint16_t *const both[2] = {a, a + a_step};
+    micro_of(rows > LINES, two, both, 64, NULL, b, b_step, tiles, c, add);
+}
+
+TARGET void tt_tiles_multiply_rows(const uint16_t *rows, const uint16_t *more, int64_t step, const int64_t *offsets,
+                                   const uint16_t *right, int64_t right_step, bool two, int64_t tiles, float *sums,
+                                   bool add) {
+    const uint16_t *const both[2] = {rows, more};
+    micro_of(more, two, both, step, offsets, right, right_step, tiles, sums, add);
 }
 
 void tt_tiles_multiply(const uint16_t *left, int64_t left_step, const uint16_t *right, int64_t right_step, int64_t rows,
@@ -245,9 +268,33 @@ TARGET void tt_tiles_row(const float *sums, int64_t i, int64_t rows, int64_t col
     }
 }
 
+TARGET void tt_tiles_round(const float *sums, int64_t rows, int64_t cols, const float *bias, uint16_t *to,
+                           int64_t step) {
+    __mmask32 there = lowest(cols);
+    const __m512i one = _mm512_set1_epi32(1), half = _mm512_set1_epi32(0x7fff), quiet = _mm512_set1_epi32(0x40);
+    __m512 more[2] = {_mm512_setzero_ps(), _mm512_setzero_ps()};
+    for (int h = 0; bias && h < 2; h++)
+        more[h] = _mm512_maskz_loadu_ps((__mmask16)(there >> h * LINES), bias + h * LINES);
+    for (int64_t i = 0; i < rows; i++, to += step) {
+        __m256i r[2];
+        for (int h = 0; h < 2; h++) {
+            __m512 x = _mm512_load_ps(sums + h * SUMS + i * LINES);
+            if (bias) x = _mm512_add_ps(x, more[h]);
+            __m512i u = _mm512_castps_si512(x), high = _mm512_srli_epi32(u, 16);
+            __m512i rounded = _mm512_add_epi32(u, _mm512_add_epi32(half, _mm512_and_si512(high, one)));
+            rounded = _mm512_mask_or_epi32(_mm512_srli_epi32(rounded, 16), _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), high,
+                                           quiet);
+            r[h] = _mm512_cvtepi32_epi16(rounded);
+        }
+        _mm512_mask_storeu_epi16(to, there, _mm512_inserti64x4(_mm512_castsi256_si512(r[0]), r[1], 1));
+    }
+}
+
 #else
 
 int tt_tiles(void) { return TT_NO_TILES; }
+
+void tt_tiles_begin_rows(int64_t rows) { (void)rows; }
 
 void tt_tiles_begin(void) {}
 
@@ -278,6 +325,16 @@ void tt_tiles_multiply_lines(const uint16_t *const *lines, int64_t stride, const
                              int64_t rows, int64_t cols, int64_t tiles, float *sums, bool add) {
     (void)lines, (void)stride, (void)right, (void)right_step, (void)rows, (void)cols, (void)tiles, (void)sums,
         (void)add;
+}
+
+void tt_tiles_multiply_rows(const uint16_t *rows, const uint16_t *more, int64_t step, const int64_t *offsets,
+                            const uint16_t *right, int64_t right_step, bool two, int64_t tiles, float *sums, bool add) {
+    (void)rows, (void)more, (void)step, (void)offsets, (void)right, (void)right_step, (void)two, (void)tiles,
+        (void)sums, (void)add;
+}
+
+void tt_tiles_round(const float *sums, int64_t rows, int64_t cols, const float *bias, uint16_t *to, int64_t step) {
+    (void)sums, (void)rows, (void)cols, (void)bias, (void)to, (void)step;
 }
 
 void tt_tiles_row(const float *sums, int64_t i, int64_t rows, int64_t cols, float *to) {

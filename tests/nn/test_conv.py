@@ -119,6 +119,11 @@ LARGE = {
     "each channel twice": ((2, 20, 18, 21), (40, 1, 3, 2), {"groups": 20, "dilation": 2}),
     "groups": ((2, 32, 16, 15), (64, 8, 3, 3), {"padding": (2, 0), "groups": 4}),
     "volume": ((2, 9, 7, 8, 9), (17, 9, 3, 2, 3), {"padding": (1, 0, 1)}),
+    "runs of 15 and 14 places": ((2, 64, 11, 44), (41, 64, 3, 3), {"padding": 1}),
+    "runs along a line": ((2, 64, 601), (40, 32, 4), {"padding": 2, "dilation": 3, "groups": 2}),
+    "strided runs": ((2, 32, 23, 65), (33, 32, 3, 2), {"padding": (2, 1), "stride": (3, 2)}),
+    "runs of one tap": ((2, 640, 6, 31), (20, 640, 1, 1), {}),
+    "runs in a volume": ((1, 32, 5, 4, 16), (16, 32, 3, 2, 3), {"padding": (1, 1, 1), "stride": (2, 1, 1)}),
 }
 
 
