@@ -4,8 +4,8 @@
  * channels in whole tiles. Of the gradient of weight the source's channels are rows, tap by tap, and places go along k.
  * 3 x 3 taps, 64 channels, 56 x 56, batch 8, on one core of a Sapphire Rapids, by AMX: 3.2 ms, and 3.2 and 3.5 for the
  * gradients; in float32 11 to 15. By vectors, on an EPYC (Zen 4): 9 and 20 for both gradients; in float32 17 and 36. */
-#include "cpu/bf16_conv.h"
 #include "cpu/bf16_tiles.h"
+#include "cpu/conv_runs.h"
 #include "cpu/cpu.h"
 #include "cpu/simd.h"
 #include <string.h>
@@ -181,7 +181,7 @@ bool tt_bf16_correlate(tt_correlation *c) {
     if (!memory) return false;
     c->packed = memory + (64 - (uintptr_t)memory % 64) % 64;
     tt_parallel(c->groups * blocks, most(1, GRAIN / (c->rows * 64 + 1)), pack_weight, c);
-    if (tt_bf16_runs_fit(c)) tt_bf16_correlate_runs(c);
+    if (tt_runs_fit(c, TT_BF16)) tt_correlate_runs(c);
     else correlate_packed(c);
     tt_scratch_free(memory);
     if (c->failed) tt_fail(TT_OUT_OF_MEMORY, "out of memory for a panel of a convolution");

@@ -48,8 +48,8 @@ static int what(void) {
 
 int tt_tiles(void) { return tt_isa_index == TT_ISAS - 1 ? what() : TT_NO_TILES; }
 
-/* Of tiles whose rows are a left operand's, so many. The compiler does not see what the instruction reads, so nothing of
- * it may be made here. */
+/* With so many rows of a left operand in a tile. The compiler does not see what the instruction reads, so nothing of it
+ * may be made here. */
 #define SHAPE(rows)                                                                                                    \
     {                                                                                                                  \
         .palette = 1, .bytes = {[0 ... 7] = 2 * WIDTH}, .lines = { [0 ... 5] = rows, [6 ... 7] = LINES }               \
@@ -138,8 +138,8 @@ TARGET bool tt_tiles_split(const uint16_t *from, int64_t n, uint16_t *high, uint
     return !strange;
 }
 
-/* m x n tiles of the result. Of each 16 rows, whose lines are `step` bytes apart, tile t lies at offsets[t], or with the
- * others. */
+/* m x n tiles of the result. Of each 16 rows, whose lines are `step` bytes apart, tile t is offsets[t] elements on, or,
+ * packed (NULL), t tiles. */
 INLINE void micro(const uint16_t *const a[2], int64_t step, const int64_t *offsets, const uint16_t *b, int64_t b_step,
                   int64_t tiles, float *c, bool add, const int m, const int n) {
     if (add) {
@@ -239,11 +239,10 @@ TARGET static void by_amx(const uint16_t *a, int64_t a_step, const uint16_t *b, 
     micro_of(rows > LINES, two, both, 64, NULL, b, b_step, tiles, c, add);
 }
 
-TARGET void tt_tiles_multiply_rows(const uint16_t *rows, const uint16_t *more, int64_t step, const int64_t *offsets,
+TARGET void tt_tiles_multiply_rows(const uint16_t *const rows[2], int64_t step, const int64_t *offsets,
                                    const uint16_t *right, int64_t right_step, bool two, int64_t tiles, float *sums,
                                    bool add) {
-    const uint16_t *const both[2] = {rows, more};
-    micro_of(more, two, both, step, offsets, right, right_step, tiles, sums, add);
+    micro_of(rows[1], two, rows, step, offsets, right, right_step, tiles, sums, add);
 }
 
 void tt_tiles_multiply(const uint16_t *left, int64_t left_step, const uint16_t *right, int64_t right_step, int64_t rows,
@@ -327,10 +326,9 @@ void tt_tiles_multiply_lines(const uint16_t *const *lines, int64_t stride, const
         (void)add;
 }
 
-void tt_tiles_multiply_rows(const uint16_t *rows, const uint16_t *more, int64_t step, const int64_t *offsets,
-                            const uint16_t *right, int64_t right_step, bool two, int64_t tiles, float *sums, bool add) {
-    (void)rows, (void)more, (void)step, (void)offsets, (void)right, (void)right_step, (void)two, (void)tiles,
-        (void)sums, (void)add;
+void tt_tiles_multiply_rows(const uint16_t *const rows[2], int64_t step, const int64_t *offsets, const uint16_t *right,
+                            int64_t right_step, bool two, int64_t tiles, float *sums, bool add) {
+    (void)rows, (void)step, (void)offsets, (void)right, (void)right_step, (void)two, (void)tiles, (void)sums, (void)add;
 }
 
 void tt_tiles_round(const float *sums, int64_t rows, int64_t cols, const float *bias, uint16_t *to, int64_t step) {

@@ -30,11 +30,11 @@ void tt_tiles_multiply(const uint16_t *left, int64_t left_step, const uint16_t *
  * begin `stride` pointers after those of the one before; as many as a multiple of 8. */
 void tt_tiles_multiply_lines(const uint16_t *const *lines, int64_t stride, const uint16_t *right, int64_t right_step,
                              int64_t rows, int64_t cols, int64_t tiles, float *sums, bool add);
-/* By AMX, of a left operand as it lies: 1 to 16 rows from `rows` on, as many as begin_rows was told, and as many from
- * `more` on, or NULL. They are `step` bytes apart, and tile t is offsets[t] elements on. Of the right operand 16 columns,
- * or `two` times as many. The sums are 2 x 2 tiles. */
-void tt_tiles_multiply_rows(const uint16_t *rows, const uint16_t *more, int64_t step, const int64_t *offsets,
-                            const uint16_t *right, int64_t right_step, bool two, int64_t tiles, float *sums, bool add);
+/* By AMX, of a left operand as it lies: 1 to 16 rows, as many as begin_rows was told, from rows[0] on, and as many from
+ * rows[1] on, or NULL. They are `step` bytes apart, and tile t is offsets[t] elements on. Of the right operand 16
+ * columns, or `two` times as many. The sums are 2 x 2 tiles. */
+void tt_tiles_multiply_rows(const uint16_t *const rows[2], int64_t step, const int64_t *offsets, const uint16_t *right,
+                            int64_t right_step, bool two, int64_t tiles, float *sums, bool add);
 /* Such sums of the first rows, or from 512 on of the others, plus bias (or NULL), rounded to bfloat16, a row every
  * `step` elements; up to 32 columns. */
 void tt_tiles_round(const float *sums, int64_t rows, int64_t cols, const float *bias, uint16_t *to, int64_t step);

@@ -1,5 +1,5 @@
 /* Convolutions: the plan. Note [Convolutions as products] in conv.h. */
-#include "cpu/conv.h"
+#include "cpu/conv_runs.h"
 #include "backend/plain.h"
 #include "cpu/cpu.h"
 #include <string.h>
@@ -300,6 +300,11 @@ static bool run(tt_correlation *c, const tt_conv_loops *loops, int size) {
     if (!c->batch || !c->places) return true;
     if (!loops) return tt_bf16_correlate(c);
     if (is_depthwise(c)) return run_depthwise(c, loops, size);
+    if (size == 4 && tt_runs_fit(c, TT_F32)) {
+        if (!tt_correlate_parts(c)) return false;
+        if (!c->spoiled) return true;
+        c->spoiled = false;
+    }
     if (c->winograd) {
         if (!run_winograd(c, loops, size)) return false;
         if (!c->spoiled) return true;
@@ -319,7 +324,7 @@ static bool run_phases(const tt_conv_work *w, tt_correlation *c, const tt_conv_l
             for (p[2] = 0; p[2] < phases[2]; p[2]++) {
                 for (int d = 0; d < TT_CONV_DIMS; d++) phase_axis(w, d, p[d], &c->axis[d]);
                 count(c);
-                if (alone) {
+                if (alone || (size == 4 && tt_runs_fit(c, TT_F32))) {
                     if (!run(c, loops, size)) return false;
                 } else if (c->batch && c->places) together[n++] = *c;
                 if (n == TOGETHER && !run_products(together, n, loops, size)) return false;

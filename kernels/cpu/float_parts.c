@@ -15,44 +15,17 @@
  * A pair of a tile's line is element k of a row and the 16th after it, so that nothing has to be moved within a line.
  * An element's sum is one of slices, as in strips, and it is decided for each element by itself which way it is made:
  * bits depend neither on tiles nor on threads. */
-#include "cpu/amx.h"
-#include "cpu/bf16_tiles.h"
 #include "cpu/float_product.h"
+#include "cpu/float_tiles.h"
 #include "cpu/simd.h"
 
 #define COLUMNS 256 /* of a block: packed, 600 KB, so that two threads may share a second-level cache */
 
 #ifdef TT_AMX
 
-#define SCALE 0x1p24f
-#define UNSCALE 0x1p-48f
-#define PARTS 3
 #define PANEL (2 * LINES) /* rows or columns that are multiplied together */
-#define TILE TT_TILES_SIZE
-#define PART (2 * TILE) /* of WIDTH elements of a panel, */
-#define STEP (PARTS * PART) /* and all its parts */
 #define TILES 4 /* of two panels' lines, which fill the first-level cache: 2.5 TFLOP/s of parts, 2.2 of 8 */
 #define GROUP (4 * PANEL) /* rows that are packed together */
-#define NOT_FINITE 0x99
-
-/* The bfloat16 nearest to each number, or as near, in its upper half; the rest is taken from the numbers. */
-INLINE __m512i part(__m512 *x) {
-    __m512i round = _mm512_add_epi32(_mm512_castps_si512(*x), _mm512_set1_epi32(0x8000));
-    __m512i top = _mm512_and_si512(round, _mm512_set1_epi32((int)0xffff0000));
-    *x = _mm512_sub_ps(*x, _mm512_castsi512_ps(top));
-    return top;
-}
-
-/* The parts of pairs of numbers, as lines of tiles. */
-INLINE void split(__m512 x, __m512 y, uint16_t *to) {
-    x = _mm512_mul_ps(x, _mm512_set1_ps(SCALE));
-    y = _mm512_mul_ps(y, _mm512_set1_ps(SCALE));
-    for (int p = 0; p < PARTS; p++) {
-        __m512i low = p < PARTS - 1 ? part(&x) : _mm512_castps_si512(x);
-        __m512i high = p < PARTS - 1 ? part(&y) : _mm512_castps_si512(y);
-        _mm512_store_si512(to + p * PART, _mm512_or_si512(_mm512_srli_epi32(low, 16), high));
-    }
-}
 
 /* A tile of each part, of `count` rows (or columns) and `depth` elements of each. `along`: a line in memory has one of
  * them; else it has an element of each. */
@@ -66,12 +39,12 @@ INLINE void pack_tile(const float *from, int64_t ld, int64_t count, int64_t dept
         __mmask16 of_high = high ? (__mmask16)lowest(along ? depth - LINES : count) : 0;
         x[i] = _mm512_maskz_loadu_epi32(of_low, of_low ? at : from);
         y[i] = _mm512_maskz_loadu_epi32(of_high, of_high ? next : from);
-        if (along == left) split(_mm512_castsi512_ps(x[i]), _mm512_castsi512_ps(y[i]), to + i * WIDTH);
+        if (along == left) split(_mm512_castsi512_ps(x[i]), _mm512_castsi512_ps(y[i]), to + i * WIDTH, PART);
     }
     if (along == left) return;
     transpose(x);
     transpose(y);
-    for (int i = 0; i < LINES; i++) split(_mm512_castsi512_ps(x[i]), _mm512_castsi512_ps(y[i]), to + i * WIDTH);
+    for (int i = 0; i < LINES; i++) split(_mm512_castsi512_ps(x[i]), _mm512_castsi512_ps(y[i]), to + i * WIDTH, PART);
 }
 
 /* WIDTH elements of a panel. */
@@ -115,45 +88,6 @@ TARGET __attribute__((noinline)) static void pack_left(const tt_operand *of, int
     else pack_panels(from, of->ld, rows, depth, to, true, true);
 }
 
-/* Two panels' sums, of m x n tiles; parts are loaded once or, the largest of the right operand, twice. */
-INLINE void multiply_tiles(const uint16_t *a, const uint16_t *b, int64_t tiles, float *sums, bool add, const int m,
-                           const int n) {
-    if (add) {
-        _tile_loadd(0, sums, 64);
-        if (n == 2) _tile_loadd(1, sums + SUMS, 64);
-        if (m == 2) _tile_loadd(2, sums + 2 * SUMS, 64);
-        if (m == 2 && n == 2) _tile_loadd(3, sums + 3 * SUMS, 64);
-    } else {
-        _tile_zero(0);
-        _tile_zero(1);
-        _tile_zero(2);
-        _tile_zero(3);
-    }
-#define LEFT(p)                                                                                                        \
-    _tile_loadd(4, a + p * PART, 64);                                                                                  \
-    if (m == 2) _tile_loadd(5, a + p * PART + TILE, 64);
-#define RIGHT(p)                                                                                                       \
-    _tile_loadd(6, b + p * PART, 64);                                                                                  \
-    if (n == 2) _tile_loadd(7, b + p * PART + TILE, 64);
-#define MULTIPLY                                                                                                       \
-    _tile_dpbf16ps(0, 4, 6);                                                                                           \
-    if (n == 2) _tile_dpbf16ps(1, 4, 7);                                                                               \
-    if (m == 2) _tile_dpbf16ps(2, 5, 6);                                                                               \
-    if (m == 2 && n == 2) _tile_dpbf16ps(3, 5, 7);
-    for (int64_t t = 0; t < tiles; t++, a += STEP, b += STEP) {
-        LEFT(2) RIGHT(0) MULTIPLY;
-        LEFT(1) MULTIPLY;
-        RIGHT(1) MULTIPLY;
-        LEFT(0) MULTIPLY;
-        RIGHT(2) MULTIPLY;
-        RIGHT(0) MULTIPLY;
-    }
-    _tile_stored(0, sums, 64);
-    if (n == 2) _tile_stored(1, sums + SUMS, 64);
-    if (m == 2) _tile_stored(2, sums + 2 * SUMS, 64);
-    if (m == 2 && n == 2) _tile_stored(3, sums + 3 * SUMS, 64);
-}
-
 /* The sums of a group of panels and one of the right operand. */
 TARGET __attribute__((noinline)) static void multiply_panels(const uint16_t *left, int64_t rows, const uint16_t *right,
                                                              int64_t cols, int64_t tiles, float *sums) {
@@ -161,13 +95,9 @@ TARGET __attribute__((noinline)) static void multiply_panels(const uint16_t *lef
     __asm__ volatile("" ::: "memory"); /* compilers do not see what tiles are loaded from */
     for (int64_t t = 0; t < tiles; t += some)
         for (int64_t i = 0; i < rows; i += PANEL) {
-            const uint16_t *a = left + i / PANEL * panel + t * STEP, *b = right + t * STEP;
-            float *to = sums + i * PANEL;
-            int64_t now = least(some, tiles - t);
-            if (rows - i > LINES && cols > LINES) multiply_tiles(a, b, now, to, t > 0, 2, 2);
-            else if (rows - i > LINES) multiply_tiles(a, b, now, to, t > 0, 2, 1);
-            else if (cols > LINES) multiply_tiles(a, b, now, to, t > 0, 1, 2);
-            else multiply_tiles(a, b, now, to, t > 0, 1, 1);
+            const uint16_t *a = left + i / PANEL * panel + t * STEP, *const both[2] = {a, a + TILE};
+            multiply_parts_of(rows - i > LINES, cols > LINES, both, 64, PART, NULL, right + t * STEP,
+                              least(some, tiles - t), sums + i * PANEL, t > 0);
         }
 }
 

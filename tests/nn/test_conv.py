@@ -122,6 +122,7 @@ LARGE = {
     "runs of 15 and 14 places": ((9, 64, 11, 44), (32, 64, 3, 3), {"padding": 1}),
     "runs along a line": ((2, 64, 601), (128, 32, 4), {"padding": 2, "dilation": 3, "groups": 2}),
     "strided runs": ((2, 32, 23, 65), (41, 32, 3, 2), {"padding": (2, 1), "stride": (3, 2)}),
+    "strided runs of both": ((2, 64, 9, 63), (64, 64, 3, 3), {"padding": 1, "stride": 2}),
     "runs beyond the last tap": ((2, 32, 4, 95), (32, 32, 2, 2), {"stride": 2}),
     "runs of one tap": ((2, 672, 6, 31), (20, 672, 1, 1), {}),
     "runs in a volume": ((1, 32, 5, 4, 16), (32, 32, 3, 2, 3), {"padding": (1, 1, 1), "stride": (2, 1, 1)}),
@@ -193,14 +194,25 @@ def test_large_ones(torch, every_isa, case, dtype):
 @pytest.mark.parametrize("strange", [float("inf"), -float("inf"), float("nan"), 3e38])
 def test_what_is_not_finite_stays_where_it_is(torch, every_isa, strange, dtype):
     """Not in the places beside it, which are computed together (Note [Fewer multiplications] in conv_winograd.h)."""
-    x, w = (numbers(*shape).to(getattr(tinytorch, dtype)) for shape in ((2, 67, 12, 14), (61, 67, 3, 3)))
+    x, w = (numbers(*shape).to(getattr(tinytorch, dtype)) for shape in ((2, 93, 12, 14), (61, 93, 3, 3)))
     x[1, 5, 6, 7] = strange
     theirs = torch.nn.functional.conv2d(*(torch.from_numpy(t.float().numpy()) for t in (x, w)), padding=1)
     near = {"rtol": 1e-4, "atol": 1e-3} if dtype == "float32" else {"rtol": 4e-3, "atol": 1e-3}
     for isa in every_isa:
         lib.tt_set_isa(isa)
-        ours = tinytorch.nn.functional.conv2d(x, w, padding=1).float()
-        torch.testing.assert_close(torch.from_numpy(ours.numpy()), theirs, equal_nan=True, **near)
+        for layout in (tinytorch.contiguous_format, tinytorch.channels_last):
+            ours = tinytorch.nn.functional.conv2d(x.contiguous(memory_format=layout), w, padding=1).float()
+            torch.testing.assert_close(torch.from_numpy(ours.numpy()), theirs, equal_nan=True, **near)
+
+
+def test_denormal_sums_are_right(torch, every_isa):
+    x, w = numbers(2, 64, 12, 16) * 2.0**-70, numbers(32, 64, 3, 3) * 2.0**-60
+    theirs = torch.nn.functional.conv2d(*(torch.from_numpy(t.double().numpy()) for t in (x, w)))
+    for isa in every_isa:
+        lib.tt_set_isa(isa)
+        ours = tinytorch.nn.functional.conv2d(x.contiguous(memory_format=tinytorch.channels_last), w)
+        ours, expected = torch.from_numpy(ours.numpy()).double() * 2.0**130, theirs * 2.0**130
+        torch.testing.assert_close(ours, expected, rtol=1e-4, atol=2.0**-9)
 
 
 def test_layouts_are_pytorchs(torch):
