@@ -59,7 +59,8 @@ static division divide(const tt_correlation *c, bool parts, int64_t lines) {
         v.direct &= v.low[d] >= 0 && v.low[d] + extent(x, x->places) <= x->size;
         v.size[d] = extent(x, d == 0 ? 1 : d == 1 ? v.lines : least(last->places, least(v.runs, RUNS) * v.run));
     }
-    v.copied = v.direct ? 0 : v.size[0] * v.size[1] * v.size[2] * v.place;
+    v.copied = v.direct ? 0 : v.place;
+    for (int d = 0; d < TT_CONV_DIMS; d++) v.copied = least(v.copied, COPIED + 1) * least(v.size[d], COPIED + 1);
     return v;
 }
 
