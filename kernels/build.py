@@ -97,6 +97,10 @@ ffibuilder.set_source(
 tt_array *tt_pointer_of(PyObject *cdata, PyObject *ctype) {
     return (tt_array *)_cffi_to_c_pointer(cdata, (struct _cffi_ctypedescr *)ctype);
 }
+PyObject *tt_cdata_of(tt_array *a, PyObject *ctype);
+PyObject *tt_cdata_of(tt_array *a, PyObject *ctype) {
+    return _cffi_from_c_pointer((char *)a, (struct _cffi_ctypedescr *)ctype);
+}
 """,
     sources=[relative(s) for s in SOURCES],
     include_dirs=[relative(HERE)],

@@ -168,7 +168,3 @@ tt_array *tt_binary_scalar(int op, tt_array *a, int kind, double f, int64_t i, i
 tt_array *tt_ternary(int op, tt_array *a, tt_array *b, tt_array *c);
 tt_array *tt_ternary_number(int op, tt_array *a, tt_array *b, double c);
 int tt_elementwise_out(int op, tt_array *out, tt_array *a, tt_array *b, tt_array *c, int writer);
-/* out[...] = op(out, b), where b is NULL op(out, f). 1: done; 0: nothing was, one of them is a view, which has a
- * history to look after; -1: as above */
-int tt_in_place(int op, tt_array *out, tt_array *b, double f, int writer);
-int tt_in_place_int(int op, tt_array *out, int64_t i, int writer); /* likewise op(out, i) */

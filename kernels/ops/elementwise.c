@@ -3,11 +3,11 @@
 #include "backend/now.h"
 #include "fuse/fuse.h"
 #include "cpu/simd.h"
+#include "ops/elementwise.h"
 #include "ops/promote.h"
 #include <string.h>
 
-/* Must the operand, where it is a Python number, be one that the dtype has? Arithmetic takes others, too. */
-static bool must_fit(int op, int dtype, int k) {
+bool tt_must_fit(int op, int dtype, int k) {
     if (op == TT_OP_where) return !tt_is_half(dtype) && dtype != TT_C32; /* its numbers become float32 first */
     if (op == TT_OP_pow) return k == 1 && dtype != TT_F32 && !tt_is_complex(dtype);
     return op == TT_OP_clamp || op == TT_OP_maximum || op == TT_OP_minimum;
@@ -15,7 +15,7 @@ static bool must_fit(int op, int dtype, int k) {
 
 static bool numbers_fit(int op, int dtype, int n, tt_array *const *in) {
     for (int k = 0; k < n; k++)
-        if (in[k]->flags & TT_FLAG_WEAK && must_fit(op, dtype, k) && !tt_number_fits(in[k], dtype)) {
+        if (in[k]->flags & TT_FLAG_WEAK && tt_must_fit(op, dtype, k) && !tt_number_fits(in[k], dtype)) {
             tt_fail(TT_RUNTIME_ERROR, "%s: value cannot be converted to type %s without overflow", tt_ops[op].name,
                     tt_dtype_names[dtype]);
             return false;
@@ -135,7 +135,7 @@ static bool divides_by_zero(int op, int dtype, tt_array *b, int ndim, const int6
 
 /* Which inputs differ from the result in shape or dtype (their gradients must be brought back to them), and the
  * versions of the first two, for messages: Note [Version counters] in tinytorch/autograd/node.py. */
-static int64_t stamp(const tt_array *out, int n, tt_array *const *in) {
+int64_t tt_operands_stamp(const tt_array *out, int n, tt_array *const *in) {
     int64_t bits = 0;
     for (int k = 0; k < n; k++) {
         const tt_array *a = in[k];
@@ -173,7 +173,7 @@ static bool is_expanded(const tt_array *a) {
 }
 
 /* The result lies in memory as the first input of its shape does that is not expanded; else it is row-major. */
-static tt_array *apply(int op, int n, tt_array **in) {
+tt_array *tt_elementwise(int op, int n, tt_array **in) {
     int64_t shape[TT_MAX_NDIM];
     TT_ON_DEVICE_IF(NULL, tt_ops[op].name, true, n, in);
     int ndim, record = recording(op, n, in);
@@ -200,148 +200,28 @@ static tt_array *apply(int op, int n, tt_array **in) {
             return NULL;
         }
     }
-    out->stamp = stamp(out, n, in);
+    out->stamp = tt_operands_stamp(out, n, in);
     return out;
 }
 
-/* The commonest case: contiguous, all of one dtype and shape ... */
-static inline bool plain(const tt_array *a) {
-    return (a->flags & (TT_FLAG_CONTIGUOUS | TT_FLAG_VIEW | TT_FLAG_WEAK | TT_FLAG_INFERENCE | TT_SLOW)) ==
-           TT_FLAG_CONTIGUOUS;
-}
-/* ... of so few elements that the loop runs on this thread, and already computed. */
-static inline bool small(const tt_array *a) {
-    return a->numel <= TT_SMALL && !tt_lazy_of(a->storage) && !tt_is_half(a->dtype);
-}
-
-static inline tt_array *like(const tt_array *a, int dtype) {
-    tt_array *out = tt_array_new(a->ndim);
-    if (!out) return NULL;
-    out->dtype = (int16_t)dtype;
-    out->ndim = a->ndim;
-    out->numel = a->numel;
-    int64_t step = 1, *sizes = out->shape, *steps = out->strides;
-    const int64_t *from = a->shape;
-    for (int d = a->ndim - 1; d >= 0; d--) {
-        int64_t size = sizes[d] = from[d];
-        steps[d] = step;
-        step *= size ? size : 1;
-    }
-    out->flags |= TT_FLAG_CONTIGUOUS;
-    tt_storage *s = tt_storage_new(a->numel * tt_itemsizes[dtype]);
-    if (!s) {
-        tt_array_recycle(out);
-        return NULL;
-    }
-    out->storage = s;
-    out->data = s->data;
-    return out;
-}
-
-/* Of one dtype and shape as well? */
-static inline bool alike(const tt_array *a, const tt_array *b) {
-    if (!plain(b) || a->dtype != b->dtype || a->ndim != b->ndim) return false;
-    for (int d = 0; d < a->ndim; d++)
-        if (a->shape[d] != b->shape[d]) return false;
-    return true;
-}
-
-tt_array *tt_unary(int op, tt_array *a) {
-    tt_loop loop = tt_isa->ops[op][a->dtype];
-    bool record = TT_RECORDING;
-    if (!plain(a) || !loop || !(record ? a->numel > 0 : small(a))) return apply(op, 1, &a);
-    if (record && small(a) && tt_leaves(op, a->dtype, 1, a->numel)) record = false;
-    tt_array *out = like(a, tt_result_dtype(op, a->dtype));
-    if (!out) return NULL;
-    if (record && !tt_record_alike(op, a->dtype, out, 1, &a)) {
-        tt_free(out);
-        return apply(op, 1, &a);
-    }
-    if (!record) loop((char *[]){out->data, a->data}, a->numel);
-    out->stamp = (tt_version(a) & 0x3fffffff) << 4;
-    return out;
-}
-
-tt_array *tt_binary(int op, tt_array *a, tt_array *b) {
-    tt_loop loop = tt_isa->ops[op][a->dtype];
-    bool record = TT_RECORDING;
-    if (!plain(a) || !alike(a, b) || !loop || tt_is_integral(a->dtype) ||
-        !(record ? a->numel > 0 : small(a) && !tt_lazy_of(b->storage)))
-        return apply(op, 2, (tt_array *[]){a, b});
-    if (record && small(a) && !tt_lazy_of(b->storage) && tt_leaves(op, a->dtype, 2, a->numel)) record = false;
-    tt_array *out = like(a, tt_result_dtype(op, a->dtype));
-    if (!out) return NULL;
-    if (record && !tt_record_alike(op, a->dtype, out, 2, (tt_array *[]){a, b})) {
-        tt_free(out);
-        return apply(op, 2, (tt_array *[]){a, b});
-    }
-    if (!record) loop((char *[]){out->data, a->data, b->data}, a->numel);
-    out->stamp = (tt_version(a) & 0x3fffffff) << 4 | (tt_version(b) & 0x3fffffff) << 34;
-    return out;
-}
-
-/* The loop over `a` and a Python number. */
-static void run_with_number(tt_loop loop, tt_array *out, const tt_array *a, const tt_array *number, bool reflected) {
-    enum { ROOM = 256 };
-    union {
-        float f32[ROOM];
-        double f64[ROOM];
-        char bytes[1];
-    } same;
-    const int64_t size = tt_itemsizes[a->dtype], n = a->numel, filled = n < ROOM ? n : ROOM;
-    tt_isa->casts[number->dtype][a->dtype](same.bytes, number->data, 1);
-    if (a->dtype == TT_F32)
-        for (int64_t k = 1; k < filled; k++) same.f32[k] = same.f32[0];
-    else
-        for (int64_t k = 1; k < filled; k++) same.f64[k] = same.f64[0];
-    for (int64_t at = 0; at < n; at += ROOM) {
-        char *x = a->data + at * size, *to = out->data + at * tt_itemsizes[out->dtype];
-        loop(reflected ? (char *[]){to, same.bytes, x} : (char *[]){to, x, same.bytes}, n - at < ROOM ? n - at : ROOM);
-    }
-}
-
-/* float32 and float64 keep their dtype when combined with a real Python scalar. */
-static inline bool takes_numbers(const tt_array *a) { return a->dtype == TT_F32 || a->dtype == TT_F64; }
-
-/* The commonest operators in place: `b` is like `out`, or a number, or not there. True: it is done. */
-static bool update(int op, tt_array *out, tt_array *b) {
-    tt_loop loop = tt_isa->ops[op][out->dtype];
-    bool record = TT_RECORDING, number = b && b->flags & TT_FLAG_WEAK;
-    if (!plain(out) || !loop || tt_ops[op].rule == TT_BOOL_RESULT || tt_ops[op].arity != 1 + (b != NULL) ||
-        !takes_numbers(out) || !(record ? out->numel > 0 : small(out) && tt_ready_to_write(out)))
-        return false;
-    if (number && (tt_is_complex(b->dtype) || b->dtype == TT_BOOL)) return false;
-    if (b && !number &&
-        (!alike(out, b) || (b->storage == out->storage && b->data != out->data) || (!record && tt_lazy_of(b->storage))))
-        return false;
-    if (!tt_may_write(tt_ops[op].name, out)) return false; /* said once more by the general path */
-    if (record && !(small(out) && !tt_jobs_of(out->storage) && (!b || number || !tt_lazy_of(b->storage)) &&
-                    tt_leaves(op, out->dtype, 1 + (b != NULL), out->numel)))
-        return tt_record_alike(op, out->dtype, out, 1 + (b != NULL), (tt_array *[]){out, b});
-    if (number) run_with_number(loop, out, out, b, false);
-    else loop((char *[]){out->data, out->data, b ? b->data : NULL}, out->numel);
-    return true;
-}
-
-/* A Python number as an operand: a descriptor on the stack, of the widest dtype of its kind. */
-static tt_array *weak(tt_array *a, tt_storage *s, char *element, int kind, const double *f, const int64_t *i) {
-    *s = (tt_storage){.data = element, .refs = 1};
-    *a = (tt_array){.storage = s,
-                    .data = element,
-                    .numel = 1,
-                    .flags = TT_FLAG_WEAK | TT_FLAG_CONTIGUOUS,
-                    .shape = tt_no_dims,
-                    .strides = tt_no_dims};
-    a->dtype = (int16_t)tt_dtype_of_kind(kind);
+tt_array *tt_weak_operand(tt_weak *number, int kind, const double *f, const int64_t *i) {
+    char *element = number->element;
+    number->storage = (tt_storage){.data = element, .refs = 1};
+    number->array = (tt_array){.storage = &number->storage,
+                               .data = element,
+                               .numel = 1,
+                               .dtype = (int16_t)tt_dtype_of_kind(kind),
+                               .flags = TT_FLAG_WEAK | TT_FLAG_CONTIGUOUS,
+                               .shape = tt_no_dims,
+                               .strides = tt_no_dims};
     if (kind == TT_KIND_FLOAT || kind == TT_KIND_COMPLEX) memcpy(element, f, 8);
     if (kind == TT_KIND_COMPLEX) memcpy(element + 8, i, 8);
     else if (kind == TT_KIND_INT) memcpy(element, i, 8);
     else if (kind == TT_KIND_BOOL) *element = *i != 0;
-    return a;
+    return &number->array;
 }
 
-/* The operator of one operand that is `a` to the power of this number, or -1. */
-static int power(const tt_array *a, const tt_array *number) {
+int tt_power(const tt_array *a, const tt_array *number) {
     static const struct {
         double exponent;
         int op;
@@ -356,41 +236,6 @@ static int power(const tt_array *a, const tt_array *number) {
     return -1;
 }
 
-tt_array *tt_binary_scalar(int op, tt_array *a, int kind, double f, int64_t i, int reflected) {
-    tt_array number;
-    tt_storage storage;
-    char element[TT_MAX_ITEMSIZE] __attribute__((aligned(16)));
-    tt_array *b = weak(&number, &storage, element, kind, &f, &i), *in[] = {reflected ? b : a, reflected ? a : b};
-    int alone = op == TT_OP_pow && !reflected ? power(a, b) : -1;
-    if (alone >= 0) return tt_unary(alone, a);
-    tt_loop loop = tt_isa->ops[op][a->dtype];
-    bool record = TT_RECORDING;
-    tt_array *out = NULL;
-    if (plain(a) && takes_numbers(a) && loop && (record ? a->numel > 0 : small(a))) {
-        if (record && small(a) && tt_leaves(op, a->dtype, 2, a->numel)) record = false;
-        if (!(out = like(a, tt_result_dtype(op, a->dtype)))) return NULL;
-        if (!record) run_with_number(loop, out, a, b, reflected);
-        if (!record || tt_record_alike(op, a->dtype, out, 2, in)) {
-            out->stamp = (tt_version(a) & 0x3fffffff) << (reflected ? 34 : 4);
-            return out;
-        }
-        tt_free(out);
-    }
-    out = apply(op, 2, in);
-    if (out && reflected) out->stamp &= ~(int64_t)1; /* a number has no gradient to bring back */
-    else if (out) out->stamp &= ~(int64_t)2;
-    return out;
-}
-
-tt_array *tt_ternary(int op, tt_array *a, tt_array *b, tt_array *c) { return apply(op, 3, (tt_array *[]){a, b, c}); }
-
-tt_array *tt_ternary_number(int op, tt_array *a, tt_array *b, double c) {
-    tt_array number;
-    tt_storage storage;
-    char element[TT_MAX_ITEMSIZE] __attribute__((aligned(16)));
-    return apply(op, 3, (tt_array *[]){a, b, weak(&number, &storage, element, TT_KIND_FLOAT, &c, NULL)});
-}
-
 /* Into `out`, which may be one of the inputs: the in-place and the out= variants. Bumps out's version. */
 int tt_elementwise_out(int op, tt_array *out, tt_array *a, tt_array *b, tt_array *c, int writer) {
     char want[TT_SHAPE_TEXT], have[TT_SHAPE_TEXT];
@@ -398,9 +243,9 @@ int tt_elementwise_out(int op, tt_array *out, tt_array *a, tt_array *b, tt_array
     int64_t shape[TT_MAX_NDIM];
     int ndim, n = tt_ops[op].arity, status = -1;
     tt_array *all[4] = {out, a, n > 1 ? b : NULL, n > 2 ? c : NULL};
-    int alone = op == TT_OP_pow && b->flags & TT_FLAG_WEAK ? power(a, b) : -1;
+    int alone = op == TT_OP_pow && b->flags & TT_FLAG_WEAK ? tt_power(a, b) : -1;
     if (alone >= 0) return tt_elementwise_out(alone, out, a, NULL, NULL, writer);
-    if (a == out && !c && update(op, out, b)) {
+    if (TT_RECORDING ? a == out && !c && tt_record_update(op, out, b) : tt_elementwise_small_into(op, out, n, in)) {
         tt_bump_version(out, writer);
         return 0;
     }
@@ -461,20 +306,9 @@ done:
     return status;
 }
 
-/* ... of `out` and `b`, or a Python number. */
-static int in_place(int op, tt_array *out, tt_array *b, int kind, const double *f, const int64_t *i, int writer) {
-    tt_array number;
-    tt_storage storage;
-    char element[TT_MAX_ITEMSIZE] __attribute__((aligned(16)));
-    if ((out->flags | (b ? b->flags : 0)) & TT_FLAG_VIEW) return 0;
-    if (!b) b = weak(&number, &storage, element, kind, f, i);
-    return tt_elementwise_out(op, out, out, b, NULL, writer) < 0 ? -1 : 1;
-}
-
-int tt_in_place(int op, tt_array *out, tt_array *b, double f, int writer) {
-    return in_place(op, out, b, TT_KIND_FLOAT, &f, NULL, writer);
-}
-
-int tt_in_place_int(int op, tt_array *out, int64_t i, int writer) {
-    return in_place(op, out, NULL, TT_KIND_INT, NULL, &i, writer);
+bool tt_elementwise_fits(int op, const tt_array *out, int n, tt_array *const *in) {
+    int64_t shape[TT_MAX_NDIM];
+    int ndim, dtype = common_dtype(op, n, in);
+    return dtype >= 0 && tt_result_dtype(op, dtype) == out->dtype && broadcast(tt_ops[op].name, n, in, &ndim, shape) &&
+           ndim == out->ndim && !memcmp(shape, out->shape, sizeof(int64_t) * (size_t)ndim);
 }

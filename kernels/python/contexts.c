@@ -11,16 +11,16 @@
 #include "api/fuse.h"
 
 static PyObject *modes;     /* by thread: the Mode of those that deviate from the default. See autograd/modes.py */
-static PyObject *inside, *inference, *prepare, *failure, *configure; /* names */
+static PyObject *inside, *inference, *prepare, *failure, *configure, *grad, *watches_writes; /* names */
 static PyObject *main_thread;                            /* threading.main_thread */
 
 typedef struct {
     PyObject_HEAD PyObject *before; /* a list: the modes that were replaced by entering, None for the default */
 } mode_context;
 
-static int is_inference(PyObject *mode) {
+static int is_on(PyObject *mode, PyObject *name) {
     if (mode == Py_None) return 0;
-    PyObject *value = PyObject_GetAttr(mode, inference);
+    PyObject *value = PyObject_GetAttr(mode, name);
     if (!value) return -1;
     int yes = PyObject_IsTrue(value);
     Py_DECREF(value);
@@ -30,7 +30,7 @@ static int is_inference(PyObject *mode) {
 /* Replaces this thread's mode `from` by `to`; false and an exception when nothing was changed. */
 static bool exchange(PyObject *thread, PyObject *from, PyObject *to) {
     if (from == to) return true;
-    int was = is_inference(from), is = is_inference(to);
+    int was = is_on(from, inference), is = is_on(to, inference);
     if (was < 0 || is < 0) return false;
     if (to != Py_None) {
         if (PyDict_SetItem(modes, thread, to) < 0) return false;
@@ -44,6 +44,16 @@ static PyObject *present(PyObject *thread) {
     PyObject *mode = PyDict_GetItemWithError(modes, thread);
     if (!mode && PyErr_Occurred()) return NULL;
     return Py_NewRef(mode ? mode : Py_None);
+}
+
+int tt_recording(void) {
+    if (!PyDict_Size(modes)) return 1;
+    PyObject *thread = PyLong_FromUnsignedLong(PyThread_get_thread_ident()), *mode = thread ? present(thread) : NULL;
+    int watched = mode ? is_on(mode, watches_writes) : -1;
+    int recording = watched ? -1 : mode == Py_None ? 1 : is_on(mode, grad);
+    Py_XDECREF(thread);
+    Py_XDECREF(mode);
+    return recording;
 }
 
 static PyObject *enter_mode(PyObject *self, PyObject *unused) {
@@ -322,7 +332,9 @@ bool tt_add_contexts(PyObject *module) {
     prepare = PyUnicode_InternFromString("prepare");
     failure = PyUnicode_InternFromString("failure");
     configure = PyUnicode_InternFromString("configure");
-    return main_thread && modes && inside && inference && prepare && failure && configure &&
+    grad = PyUnicode_InternFromString("grad");
+    watches_writes = PyUnicode_InternFromString("watches_writes");
+    return main_thread && modes && inside && inference && prepare && failure && configure && grad && watches_writes &&
            PyModule_AddObjectRef(module, "modes", modes) == 0 && PyModule_AddFunctions(module, functions) == 0 &&
            add_type(module, "ModeContextBase", &mode_spec, NULL) &&
            add_type(module, "ModeSwitchBase", &switch_spec, "ModeContextBase") &&

@@ -184,6 +184,13 @@ static PyObject *versions_of(PyObject *self, PyObject *const *args, Py_ssize_t n
     return versions;
 }
 
+static PyObject *last_write; /* autograd/node.py's: [the number of the last write] */
+
+bool tt_note_write(void) {
+    PyObject *number = PyLong_FromLongLong(++ticks);
+    return number && PyList_SetItem(last_write, 0, number) == 0;
+}
+
 static PyObject *count(PyObject *self, PyObject *unused) {
     (void)self;
     (void)unused;
@@ -247,6 +254,8 @@ static PyMethodDef functions[] = {
 
 bool tt_add_node(PyObject *module) {
     base = (PyTypeObject *)PyType_FromSpec(&spec);
-    return base && PyModule_AddObjectRef(module, "NodeBase", (PyObject *)base) == 0 &&
+    last_write = Py_BuildValue("[i]", 0);
+    return base && last_write && PyModule_AddObjectRef(module, "NodeBase", (PyObject *)base) == 0 &&
+           PyModule_AddObjectRef(module, "last_write", last_write) == 0 &&
            PyModule_AddFunctions(module, functions) == 0;
 }

@@ -111,6 +111,13 @@ static PyObject *own(PyObject *cls, PyObject *handle) {
     return (PyObject *)made;
 }
 
+PyObject *tt_own(PyObject *cls, tt_array *a) {
+    PyObject *handle = tt_cdata_of(a, array_pointer);
+    if (handle) return own(cls, handle);
+    free_array(a);
+    return NULL;
+}
+
 static PyObject *own_given(PyObject *cls, PyObject *handle) { return own(cls, Py_NewRef(handle)); }
 
 /* The exception for what the C side refused. */
@@ -123,8 +130,7 @@ static PyObject *refused(void) {
     return NULL;
 }
 
-/* Where there is no result: None, which a caller takes for declining, unless it is something else. */
-static PyObject *nothing(bool raises) {
+PyObject *tt_nothing(bool raises) {
     int kind = tt_error_kind();
     if (raises || kind == TT_OUT_OF_MEMORY || kind == TT_PYTHON_ERROR) return refused();
     Py_RETURN_NONE;
@@ -166,7 +172,7 @@ static inline PyObject *make(const owned_function *function, PyObject *args, PyO
         return own(function->cls, handle);
     }
     Py_DECREF(handle);
-    return PyErr_Occurred() ? NULL : nothing(function->raises);
+    return PyErr_Occurred() ? NULL : tt_nothing(function->raises);
 }
 
 static PyObject *call_and_own(PyObject *self, PyObject *args) { return make((const owned_function *)self, args, NULL); }
@@ -237,7 +243,7 @@ static PyObject *call_and_own_array(PyObject *self, PyObject *args) {
     long n = PyLong_AsLong(status);
     Py_DECREF(status);
     if (n >= 0) return own_array(function->cls, NULL, array);
-    return PyErr_Occurred() ? NULL : nothing(false);
+    return PyErr_Occurred() ? NULL : tt_nothing(false);
 }
 
 static PyMethodDef own_method = {"own", own_given, METH_O, NULL};

@@ -16,12 +16,12 @@ from heapq import heappop, heappush
 from sys import getrefcount
 
 from ..backends.cpu import lib
-from ..backends.native import nodes_on_path, with_history
+from ..backends.native import last_write, nodes_on_path, with_history
 from ..dtypes import float32
 from ..layouts import strided
 from ..tensor import Tensor, attempted, owned
 from .modes import DEFAULT, PARTIAL, QUIET, current, modes
-from .node import FREED, AccumulateGrad, Extra, Node, Port, describe, last_write, need_extra, new_alias, unpack
+from .node import FREED, AccumulateGrad, Extra, Node, Port, describe, need_extra, new_alias, unpack
 
 _CONTIGUOUS = lib.TT_FLAG_CONTIGUOUS
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import warnings
 
 from ..backends.cpu import error, lib
+from ..backends.native import last_write
 from ..dtypes import DIFFERENTIABLE
 from ..tensor import Tensor, gives_tensor, owned
 from .engine import retain
-from .node import AccumulateGrad, Port, count, describe, last_write
+from .node import AccumulateGrad, Port, count, describe
 from .modes import current
 from .views import FLAG_INFERENCE, FLAG_VIEW, Invalid, base_of, refresh
 

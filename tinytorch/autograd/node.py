@@ -24,7 +24,6 @@ from ..tensor import Tensor, gives_tensor
 from .complex_nodes import conjugating
 from .modes import current, modes, no_grad
 
-last_write = [0]
 writers: dict[int, str] = {}  # the names of operators that write in place, by the number the storage keeps
 overwrites: dict[int, tuple[int, str]] = {}  # anomaly mode: storage -> version and traceback of its last write
 

@@ -15,10 +15,11 @@ from __future__ import annotations
 import itertools
 
 from ..backends.cpu import lib
+from ..backends.native import last_write
 from ..tensor import FUNCTIONS, Tensor
 from .engine import post_process, retain
 from .modes import current, modes
-from .node import AccumulateGrad, Node, Port, address, count, describe, last_write, link, overwrites, unpack, writers
+from .node import AccumulateGrad, Node, Port, address, count, describe, link, overwrites, unpack, writers
 
 FLAG_VIEW, FLAG_DEVICE, FLAG_INFERENCE = lib.TT_FLAG_VIEW, lib.TT_FLAG_DEVICE, lib.TT_FLAG_INFERENCE
 DEFAULT, NO_GRAD, MULTI_OUTPUT, CUSTOM, INFERENCE = range(5)  # how a view was made

@@ -21,4 +21,6 @@ raise_after_call = _native.raise_after_call
 NodeBase, new_node, record, record_stamped = _native.NodeBase, _native.new_node, _native.record, _native.record_stamped
 has_views, edges_of, versions_of = _native.has_views, _native.edges_of, _native.versions_of
 count, shape_of, dtype_of, set_dtypes = _native.count, _native.shape_of, _native.dtype_of, _native.set_dtypes
+last_write, elementwise_into, elementwise_of = _native.last_write, _native.elementwise_into, _native.elementwise_of
+copy_into, fill_into, is_quiet = _native.copy_into, _native.fill_into, _native.is_quiet
 nodes_on_path, with_history = _native.nodes_on_path, _native.with_history

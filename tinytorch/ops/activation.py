@@ -73,7 +73,7 @@ def overwrite(inplace, fn, *args):
     if not inplace:
         return fn(*args)
     op, name = fn.op, f"{fn.op.name}_"
-    return op.update(*args, name) if len(args) == 2 else op.into(args[0], args, name)
+    return op.write(args[0], args, name)
 
 
 def silu(input, inplace=False):

@@ -71,15 +71,23 @@ def _refuse_integers(tensor1, tensor2) -> None:
 @method
 def addcmul_(self, tensor1, tensor2, *rest, value=1):
     """``addcmul`` in place."""
-    if rest:
-        self, tensor1, tensor2, value = old_order("addcmul_", 3, {"value": value}, self, tensor1, tensor2, *rest)
-    return _addcmul.op.into(self, (self, _times(value, tensor1, self, tensor2), tensor2), "addcmul_")
+    try:
+        if rest:
+            self, tensor1, tensor2, value = old_order("addcmul_", 3, {"value": value}, self, tensor1, tensor2, *rest)
+        return _addcmul.op.write(self, (self, _times(value, tensor1, self, tensor2), tensor2), "addcmul_")
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @method
 def addcdiv_(self, tensor1, tensor2, *rest, value=1):
     """``addcdiv`` in place."""
-    if rest:
-        self, tensor1, tensor2, value = old_order("addcdiv_", 3, {"value": value}, self, tensor1, tensor2, *rest)
-    _refuse_integers(tensor1, tensor2)
-    return _addcdiv.op.into(self, (self, _times(value, tensor1, self, tensor2), tensor2), "addcdiv_")
+    try:
+        if rest:
+            self, tensor1, tensor2, value = old_order("addcdiv_", 3, {"value": value}, self, tensor1, tensor2, *rest)
+        _refuse_integers(tensor1, tensor2)
+        return _addcdiv.op.write(self, (self, _times(value, tensor1, self, tensor2), tensor2), "addcdiv_")
+    except Exception as exc:
+        refuse(exc)
+        raise

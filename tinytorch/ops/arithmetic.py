@@ -46,6 +46,10 @@ from .pointwise import (
 def _scaled(op, input, other, alpha):
     if alpha == 1 and alpha is not True:
         return other
+    if type(alpha) is float and isinstance(input, Tensor) and isinstance(other, Tensor):  # the commonest case
+        dtype = input.dtype
+        if dtype is other.dtype and dtype.is_floating_point:
+            return other * (fitted(alpha, dtype.code) if op.startswith("add") else -fitted(-alpha, dtype.code))
     given = (input, other)
     if isinstance(alpha, bool) and not all(
         x.dtype is _bool if isinstance(x, Tensor) else isinstance(x, bool) for x in given
@@ -74,7 +78,11 @@ def _scaled(op, input, other, alpha):
 
 def in_common_dtype(x: Tensor, *others) -> Tensor:
     """``x`` in the dtype of arithmetic with ``others``: what scales it must not be rounded to a narrower one."""
-    if all(isinstance(t, Tensor) and t._h.dtype == x._h.dtype for t in others):
+    dtype = x.dtype
+    for t in others:
+        if not isinstance(t, Tensor) or t.dtype is not dtype:
+            break
+    else:
         return x
     handles = [operand(t, "add", "other")._h for t in (x, *others)]
     code = lib.tt_result_type(*handles) if len(handles) == 2 else lib.tt_op_result_type(_addcmul.op.code, *handles)
@@ -91,13 +99,16 @@ def _with_alpha(name, plain, doc):
             refuse(exc)
             raise
 
-    op, written = plain.op, name + "_"
+    op, quick, written = plain.op, plain.op.quick, name + "_"
 
     def inplace(self, other, *rest, alpha=1):
         try:
             if rest:
                 self, other, alpha = old_order(written, 2, {"alpha": alpha}, self, other, *rest)
-            return op.update(self, _scaled(name, self, other, alpha) if alpha != 1 or alpha is True else other, written)
+            if alpha != 1 or alpha is True:
+                other = _scaled(name, self, other, alpha)
+            result = quick(self, self, other)
+            return op.into(self, (self, other), written) if result is None else result
         except Exception as exc:
             refuse(exc)
             raise
@@ -150,7 +161,7 @@ def div(input, other, *, rounding_mode=None, out=None):
     """
     try:
         fn = _rounding("div", rounding_mode)
-        return fn(input, other) if out is None else fn.op.into(out, (input, other), "div")
+        return fn(input, other) if out is None else fn.op.write(out, (input, other), "div")
     except Exception as exc:
         refuse(exc)
         raise
@@ -160,7 +171,7 @@ def div(input, other, *, rounding_mode=None, out=None):
 def div_(self, other, *, rounding_mode=None):
     """``div`` in place."""
     try:
-        return _rounding("div_", rounding_mode).op.update(self, other, "div_")
+        return _rounding("div_", rounding_mode).op.write(self, (self, other), "div_")
     except Exception as exc:
         refuse(exc)
         raise
@@ -190,7 +201,7 @@ def round(input, *, decimals=0, out=None):
 def round_(input, *, decimals=0):
     """``round`` in place."""
     if decimals == 0:
-        return _round.op.into(input, (input,), "round_")
+        return _round.op.write(input, (input,), "round_")
     return input.copy_(round(input, decimals=decimals))
 
 
@@ -332,7 +343,7 @@ def square_(input):
     """``square`` in place."""
     if isinstance(input, Tensor) and input.dtype is _bool:
         raise RuntimeError("square_: result type int64 can't be cast to the desired output type bool")
-    return _square.op.into(input, (input,), "square_")
+    return _square.op.write(input, (input,), "square_")
 
 
 # Other names of the same operators.
@@ -394,22 +405,26 @@ def lerp(input, end, weight, *, out=None):
         raise
 
 
-def _check_lerp(input, *others):
+def _check_lerp(input, end, weight):
     """The weight. RuntimeError unless tensors have the dtype of ``input``; a weight without dimensions is as good as a
     number."""
     if not isinstance(input, Tensor):
         raise TypeError(f"lerp(): argument 'input' must be Tensor, not {type(input).__name__}")
-    for name, t in zip(("end", "weight"), others):
-        if isinstance(t, Tensor) and t._h.dtype != input._h.dtype and (name == "end" or t._h.ndim):
-            raise RuntimeError(f"lerp: expected dtype {input.dtype!r} for `{name}` but got dtype {t.dtype!r}")
-    weight = others[1]
-    return weight if isinstance(weight, Tensor) else fitted(weight, input._h.dtype, True)
+    dtype = input.dtype
+    for name, t in (("end", end), ("weight", weight)):
+        if isinstance(t, Tensor) and t.dtype is not dtype and (name == "end" or t._h.ndim):
+            raise RuntimeError(f"lerp: expected dtype {dtype!r} for `{name}` but got dtype {t.dtype!r}")
+    return weight if isinstance(weight, Tensor) else fitted(weight, dtype.code, True)
 
 
 @method
 def lerp_(self, end, weight):
     """``lerp`` in place."""
-    return _lerp.op.into(self, (self, end, _check_lerp(self, end, weight)), "lerp_")
+    try:
+        return _lerp.op.write(self, (self, end, _check_lerp(self, end, weight)), "lerp_")
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 def _check_heaviside(input, values):
@@ -429,11 +444,11 @@ def heaviside(input, values, *, out=None):
         RuntimeError: the dtypes differ, or the shapes do not broadcast
     """
     _check_heaviside(input, values)
-    return _heaviside(input, values) if out is None else _heaviside.op.into(out, (input, values), "heaviside")
+    return _heaviside(input, values) if out is None else _heaviside.op.write(out, (input, values), "heaviside")
 
 
 @method
 def heaviside_(self, values):
     """``heaviside`` in place."""
     _check_heaviside(self, values)
-    return _heaviside.op.into(self, (self, values), "heaviside_")
+    return _heaviside.op.write(self, (self, values), "heaviside_")

@@ -175,7 +175,7 @@ def conj_physical(input, *, out=None):
 @both(kind="update")
 def conj_physical_(input):
     """``conj_physical`` in place."""
-    return _conj_physical.op.into(input, (input,), "conj_physical_") if input.is_complex() else input
+    return _conj_physical.op.write(input, (input,), "conj_physical_") if input.is_complex() else input
 
 
 @both

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..backends.cpu import lib
+from ..backends.native import copy_into, fill_into
 from ..tensor import Tensor
 from .convert import warn_of_discarded
 from .fitting import check_fits
@@ -20,6 +21,9 @@ def copy_(self, other, non_blocking=False):
     CUDA device and page-locked memory. Follows ``torch.Tensor.copy_``. RuntimeError if its shape does not broadcast
     to this one's."""
     try:
+        written = None if non_blocking else copy_into(self, other, _copy.op.writer)
+        if written is not None:
+            return written
         if not isinstance(other, Tensor):
             other = operand(other, "copy_", "other")
         warn_of_discarded(other, self._h.dtype)
@@ -40,6 +44,9 @@ def copy_(self, other, non_blocking=False):
 def fill_(input, value):
     """Writes a number, or the value of a 0-d tensor, everywhere. Follows ``torch.Tensor.fill_``."""
     try:
+        written = fill_into(input, value, _fill_number.op.writer)
+        if written is not None:
+            return written
         if isinstance(value, Tensor):
             if value._h.ndim:
                 raise RuntimeError(
@@ -68,7 +75,8 @@ def fill(input, value):
 def zero_(input):
     """Writes zero everywhere. Follows ``torch.Tensor.zero_``."""
     try:
-        return _zero(input, lib.tt_fill, lib.TT_KIND_INT, 0.0, 0)
+        written = fill_into(input, 0, _zero.op.writer)
+        return written if written is not None else _zero(input, lib.tt_fill, lib.TT_KIND_INT, 0.0, 0)
     except Exception as exc:
         refuse(exc)
         raise

@@ -98,7 +98,7 @@ def _masked(op, input, mask, value):
 def masked_fill_(self, mask, value):
     """In place: ``value`` where ``mask`` holds."""
     try:
-        return _masked_fill.op.into(self, _masked("masked_fill_", self, mask, value), "masked_fill_")
+        return _masked_fill.op.write(self, _masked("masked_fill_", self, mask, value), "masked_fill_")
     except Exception as exc:
         refuse(exc)
         raise
@@ -134,7 +134,7 @@ def clamp(input, min=None, max=None, *, out=None):
     """
     try:
         fn, args = _bounds("clamp", input, min, max)
-        return fn(*args) if out is None else fn.op.into(out, args, "clamp")
+        return fn(*args) if out is None else fn.op.write(out, args, "clamp")
     except Exception as exc:
         refuse(exc)
         raise
@@ -145,7 +145,7 @@ def clamp_(input, min=None, max=None):
     """``clamp`` in place."""
     try:
         fn, args = _bounds("clamp_", input, min, max)
-        return fn.op.into(input, args, "clamp_")
+        return fn.op.write(input, args, "clamp_")
     except Exception as exc:
         refuse(exc)
         raise

@@ -13,9 +13,10 @@ from copy import deepcopy
 from types import MappingProxyType
 
 from ..autograd.modes import enable_grad, no_grad
-from ..autograd.node import Handle, count, last_write
+from ..autograd.node import Handle, count
 from ..autograd.views import writer_number
 from ..backends.cpu import ffi, lib
+from ..backends.native import last_write
 from ..devices import CPU, on_device
 from ..dtypes import float32, float64, get_default_dtype
 from ..nn.hooks import register

@@ -11,7 +11,7 @@ import numpy as np
 from ...autograd.modes import current, modes
 from ...autograd.views import FLAG_VIEW, refresh, writer_number, wrote
 from ...backends.cpu import error, ffi, lib
-from ...backends.native import edges_of, has_views
+from ...backends.native import copy_into, edges_of, has_views
 from ...tensor import Tensor, owned
 from .op import operator_above
 
@@ -45,6 +45,9 @@ def write_out(op: str, result: Tensor, out: Tensor | None, same_dtype: bool = Fa
     """The result of ``op``, written into ``out`` if given, which takes the result's shape."""
     if out is None:
         return result
+    written = copy_into(out, result, writer_number(op))
+    if written is not None:
+        return written
     _check_out(op, result, out, same_dtype)
     if out.shape != result.shape:
         out.resize_(result.shape)

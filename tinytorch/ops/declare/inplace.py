@@ -9,10 +9,10 @@ checked before anything is written: an operator that raises has changed nothing.
 from __future__ import annotations
 
 from ...autograd.modes import current, inference_used, modes
-from ...autograd.node import alias, count, last_write, link
+from ...autograd.node import alias, count, link
 from ...autograd.views import check_inplace, outrun, rebase, refresh, refuse_saved, wrote
 from ...backends.cpu import error, lib
-from ...backends.native import edges_of, has_views, versions_of
+from ...backends.native import is_quiet, last_write, versions_of
 from ...dtypes import COMPLEX, DIFFERENTIABLE
 from ...tensor import Tensor, owned
 from .op import Op
@@ -25,8 +25,7 @@ def in_place(op: Op, out: Tensor, args: tuple, name: str, broadcasts: bool, writ
     if not isinstance(out, Tensor):
         raise TypeError(f"{name}(): argument 'input' must be Tensor, not {type(out).__name__}")
     edges = None
-    # Else nobody has a history, nor can get one by a write to its base.
-    if has_views(args) or edges_of(args) is not None or (modes and current().watches_writes):
+    if not is_quiet(args):
         refresh(*[a for a in args if isinstance(a, Tensor)])
         if op.node is not None and DIFFERENTIABLE[out._h.dtype] and (not modes or current().grad):
             edges = op.edges(args)
