@@ -140,6 +140,43 @@ def relu(torch):
     return lambda: relu(x)
 
 
+@SUITE.row("torch.add(a, b, out=c)", target=0.5)
+def add_out(torch):
+    a, b, c = torch.randn(4, 4), torch.randn(4, 4), torch.zeros(4, 4)
+    add = torch.add
+    return lambda: add(a, b, out=c)
+
+
+@SUITE.row("x.neg_()", target=0.4)
+def neg_in_place(torch):
+    x = torch.randn(4, 4)
+    return lambda: x.neg_()
+
+
+@SUITE.row("x.clamp(0, 1)", target=0.6)
+def clamp(torch):
+    x = torch.randn(4, 4)
+    return lambda: x.clamp(0, 1)
+
+
+@SUITE.row("m.lerp_(g, 0.1)", target=0.9)
+def lerp_in_place(torch):
+    m, g = torch.randn(4, 4), torch.randn(4, 4)
+    return lambda: m.lerp_(g, 0.1)
+
+
+@SUITE.row("v.addcmul_(g, g)", target=0.9)
+def addcmul_in_place(torch):
+    v, g = torch.zeros(4, 4), torch.randn(4, 4) * 1e-6
+    return lambda: v.addcmul_(g, g)
+
+
+@SUITE.row("x.zero_()", target=0.6)
+def zero_in_place(torch):
+    x = torch.zeros(4, 4)
+    return lambda: x.zero_()
+
+
 @SUITE.row("tensor([1.0, 2.0, 3.0, 4.0])", numpy=lambda np: lambda: np.array([1.0, 2.0, 3.0, 4.0]))
 def from_list(torch):
     tensor = torch.tensor

@@ -76,10 +76,10 @@ def strides_of(shape, form: memory_format, op: str) -> list[int]:
 def suggested(t) -> memory_format:
     """The format of a result that follows ``t``: channels_last where its channels lie closest together, else
     contiguous_format. Where sizes of 1 leave it open, PyTorch's choice."""
-    shape, strides = t.shape, t.stride()
-    form = _OF_RANK.get(len(shape))
+    form = _OF_RANK.get(t._h.ndim)
     if form is None:
         return contiguous_format
+    shape, strides = t.shape, t.stride()
     least = 0
     for d in (1, *range(len(shape) - 1, 1, -1), 0):
         if shape[d] == 0 or strides[d] < least or (d == 0 and least == strides[1]):

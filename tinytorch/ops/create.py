@@ -27,6 +27,11 @@ def sizes(values, op: str) -> list[int]:
         values = values[0]
     elif not values:
         raise TypeError(f'{op}() missing 1 required positional arguments: "size"')
+    for v in values:
+        if type(v) is not int or not -_TOO_LARGE <= v < _TOO_LARGE:
+            break
+    else:
+        return list(values)
     checked = []
     for v in values:
         try:

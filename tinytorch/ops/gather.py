@@ -95,6 +95,13 @@ def along_vector(op: str, input, dim: int, index, source):
     for name, t in (("index", index), ("source", source)):
         if not isinstance(t, Tensor):
             raise TypeError(f"{op}(): argument '{name}' must be Tensor, not {type(t).__name__}")
+    h, i = input._h, index._h
+    if type(dim) is int and 0 <= dim < h.ndim and i.ndim == 1 and i.dtype == lib.TT_I64 and source.dtype is input.dtype:
+        have, want = list(source.shape), list(input.shape)  # the commonest case, of which nothing has to be said
+        if len(have) == len(want) and have[dim] == i.numel:
+            have[dim] = want[dim]
+            if have == want:
+                return _along(dim), index, source
     copies = op.startswith("index_copy")
     have, want = list(source.shape) or [1], list(input.shape) or [1]
     if not copies or index._h.ndim > 1:

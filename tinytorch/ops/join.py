@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ..autograd.views import writer_number
 from ..backends.cpu import lib
-from ..backends.native import edges_of
+from ..backends.native import copy_into, edges_of
 from ..dtypes import ALL, get_default_dtype
 from ..tensor import FUNCTIONS, Tensor, gives_tensor, owned
 from .convert import in_dtype
@@ -67,12 +68,16 @@ def _casts(tensors, handles, code):
 
 _SOURCE = """
 def function(tensors, dim=0, *, out=None, axis=None):
-    if out is None and axis is None:
+    if axis is None:
         try:
             made = call(len(tensors), [x._h for x in tensors], dim if type(dim) is int else None, {stack})
         except (AttributeError, TypeError, OverflowError):
             made = None
-        if made is not None:
+        if made is not None and out is not None:
+            written = copy_into(out, made, writer) if edges_of(tensors) is None else None
+            if written is not None:
+                return written
+        elif made is not None:
             if edges_of(tensors) is None:
                 return made
             return op_record(made, arguments(tensors, dim, made))
@@ -97,6 +102,8 @@ def _joining(kernel, stack: int, arguments):
             ("function",),
             call=gives_tensor(lib.tt_join_plain),
             edges_of=edges_of,
+            copy_into=copy_into,
+            writer=writer_number(op.name),
             arguments=arguments,
             general=general,
             write_out=write_out,

@@ -12,7 +12,8 @@ from __future__ import annotations
 from ..backends.cpu import error, ffi, lib
 from ..layouts import contiguous_format, strides_of, suggested
 from ..tensor import Tensor, owned
-from .declare import function, primitive
+from .declare import function, number_parts, primitive, scalar_kind
+from .fitting import check_fits
 
 
 def _part(h, begins, sizes) -> Tensor:
@@ -31,24 +32,21 @@ def _fresh(input: Tensor, shape, form) -> Tensor:
     return input.detach().new_empty_strided(shape, strides_of(shape, form, "pad"))
 
 
-def _crop(input: Tensor, pads) -> Tensor:
-    """``input`` without what negative pads take away, in the same memory."""
-    begins = [max(-before, 0) for before, _ in pads]
-    sizes = [n + min(before, 0) + min(behind, 0) for n, (before, behind) in zip(input.shape, pads)]
-    return _part(input._h, begins, sizes)
-
-
 def _negated(pads):
     return tuple((-before, -behind) for before, behind in pads)
 
 
 @primitive(title="ConstantPadNdBackward0", input=lambda g, pads: _constant(g, _negated(pads), 0))
 def _constant(input, pads, value):
-    shape = [n + before + behind for n, (before, behind) in zip(input.shape, pads)]
-    out = _fresh(input, shape, suggested(input)).fill_(value)
-    kept = _crop(input, pads)
-    _write(_part(out._h, [max(before, 0) for before, _ in pads], kept.shape), kept)
-    return out
+    strides, form = ffi.NULL, suggested(input)
+    if form is not contiguous_format:
+        strides = strides_of([n + sum(around) for n, around in zip(input.shape, pads)], form, "pad")
+    if isinstance(value, Tensor):
+        value = value.item()
+    kind = scalar_kind(value)
+    if value:
+        check_fits(input._h.dtype, kind, value)
+    return owned.tt_pad(input._h, [n for around in pads for n in around], strides, *number_parts(kind, value))
 
 
 # What padding copies in a dimension of n elements that begin at `at`: (to, from, how many, how).
@@ -189,7 +187,7 @@ def pad(input, pad, mode="constant", value=None):
     padded = len(amounts) // 2
     pads = ((0, 0),) * (dims - padded) + tuple(zip(amounts[::2], amounts[1::2]))[::-1]
     if mode == "constant":
-        for n, (before, behind) in zip(input.shape, pads):
+        for n, (before, behind) in zip(input.shape, pads) if min(amounts, default=0) < 0 else ():
             if n + min(before, 0) + min(behind, 0) < 0 or n + before + behind < 0:
                 raise RuntimeError(
                     f"pad: the input size {n}, plus negative padding {before} and {behind} resulted in a negative size"

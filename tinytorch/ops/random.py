@@ -263,10 +263,10 @@ _writers = {
 
 
 def _fill(self, name: str, generator, a: float, b: float) -> Tensor:
+    h, kind = self._h, _KINDS[name[:-1]]
     if name != "geometric_":
-        _check_floating(self._h.dtype, name, _KINDS[name[:-1]])
-    g = pointer(generator, name, self._h.storage.device)
-    return _writers[name](self, lib.tt_random, _KINDS[name[:-1]], g, a, b)
+        _check_floating(h.dtype, name, kind)
+    return _writers[name](self, lib.tt_random, kind, pointer(generator, name, h.storage.device), a, b)
 
 
 @method
@@ -277,9 +277,9 @@ def uniform_(self, from_=0.0, to=1.0, *, generator=None, **named):
         if named:
             raise TypeError(f"uniform_() got an unexpected keyword argument '{next(iter(named))}'")
         most = LARGEST[self._h.dtype]
-        for name, bound in (("from", from_), ("to", to)):
-            if not -most <= bound <= most:
-                raise RuntimeError(f"uniform_: {name} is out of bounds for {self.dtype.name}: {bound}")
+        if not (-most <= from_ <= most and -most <= to <= most):
+            name, bound = ("to", to) if -most <= from_ <= most else ("from", from_)
+            raise RuntimeError(f"uniform_: {name} is out of bounds for {self.dtype.name}: {bound}")
         if not 0 <= to - from_ <= most:
             raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={from_} > to={to}")
         return _fill(self, "uniform_", generator, from_, to)

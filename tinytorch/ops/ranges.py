@@ -20,6 +20,9 @@ from .fitting import check_fits, fitted
 from .from_python import pack
 
 
+_FAR = 1 << 62  # from there on numbers, or their sums, may be none of int64
+
+
 def _numbers(op: str, *values):
     """The values as Python numbers (0-d tensors among them), and whether all are integers."""
     values = tuple(v.item() if isinstance(v, Tensor) else v for v in values)
@@ -56,6 +59,11 @@ def arange(
     try:
         if end is None:
             start, end = 0, start
+        plain = dtype is None and out is None and type(start) is int and type(end) is int and type(step) is int
+        if plain and 0 < step < _FAR and -_FAR < start <= end < _FAR:  # the commonest range
+            n = (end - start + step - 1) // step
+            made = on_device(device, attempted.tt_arange, lib.TT_I64, n, 0.0, 0.0, start, step)
+            return _deliver(made, "arange", None, requires_grad, pin_memory)
         (start, end, step), whole = _numbers("arange", start, end, step)
         if dtype is None:
             code = out._h.dtype if out is not None else lib.TT_I64 if whole else get_default_dtype().code
