@@ -1,6 +1,7 @@
 """Writes in one call of C (kernels/python/calls.c) do what the general path does, and leave to it what is its affair:
 each test is of one condition."""
 
+import threading
 import warnings
 
 import numpy as np
@@ -80,17 +81,46 @@ def test_out_does_not_record(name):
         WRITES[name](vector(), vector(requires_grad=True))
 
 
-@every
-def test_a_view_writes_its_base(write):
-    base = vector(1, 2, 3, 4, requires_grad=True) * 1.0
-    before = base.grad_fn
-    if "out" not in write.__code__.co_names and write is not WRITES["written out"]:
-        try:
-            write(base[:3], vector())
-        except RuntimeError as refusal:
-            assert "out=" in str(refusal)
-        else:
-            assert base.grad_fn is not before
+@pytest.mark.parametrize(
+    "name, slope",
+    [
+        ("unary", -1),
+        ("binary", 3),
+        ("number", 2),
+        ("ternary", 1),
+        ("lerp", 0.75),
+        ("copy", 0),
+        ("fill", 0),
+        ("zero", 0),
+    ],
+)
+def test_a_write_to_a_view_whose_base_has_a_history(name, slope):
+    leaf, base = vector(1, 1, 1, 1, requires_grad=True), tt.zeros(4)
+    view = base[:3]
+    base.add_(leaf)  # the view does not know it yet
+    WRITES[name](view, vector(3, 3, 3))
+    base.sum().backward()
+    assert leaf.grad.tolist() == [slope] * 3 + [1]
+
+
+def test_views_that_are_written_behind_their_backs():
+    base = tt.zeros(4)
+    view, index = base[:3], tt.tensor([0, 1, 1])
+    for write in (
+        lambda: view.add_(1),
+        lambda: view.index_add_(0, index, vector()),
+        lambda: view.masked_fill_(view > 2, 0.5),
+        lambda: view.copy_(vector()),
+        lambda: view.fill_(2.0),
+        lambda: tt.neg(vector(), out=view),
+        lambda: tt.add(view, view, out=view),
+        lambda: view.uniform_(),
+        lambda: base[1:].lerp_(view, 0.5),
+    ):
+        version = base._version
+        base.mul_(2)
+        assert write() is not None and base._version == version + 2
+    assert view.grad_fn is None and base.grad_fn is None
 
 
 @every
@@ -138,14 +168,36 @@ def test_inference_tensors(write):
         write(o, vector())
 
 
+class Recorder(threading.Thread):
+    """In a ``with``: has recorded ``later``, which is ``x + 0.5``, in its fused mode, and not run it."""
+
+    def __init__(self, x):
+        super().__init__()
+        self.x, self.later, self.recorded, self.done = x, None, threading.Event(), threading.Event()
+
+    def run(self):
+        with tt.fuse():
+            self.later = self.x + 0.5
+            self.recorded.set()
+            self.done.wait(30)
+
+    def __enter__(self):
+        self.start()
+        assert self.recorded.wait(30)
+        return self
+
+    def __exit__(self, *exc_info):
+        self.done.set()
+        self.join()
+
+
 @every
-def test_what_fused_mode_has_yet_to_read(write):
-    n = 5000
+@pytest.mark.parametrize("n", [1000, 3000])
+def test_what_fused_mode_has_yet_to_read(write, n):
     o, x = tt.arange(n) * 1.0, tt.ones(n)
-    with tt.fuse():
-        later = o + 0.5
-    write(o, x)
-    assert later.tolist() == [k + 0.5 for k in range(n)]
+    with Recorder(o) as recorder:
+        write(o, x)
+    assert recorder.later.tolist() == [k + 0.5 for k in range(n)]
 
 
 @every
@@ -160,9 +212,8 @@ def test_more_elements_than_are_done_at_once(write):
 def test_operands_that_fused_mode_has_yet_to_compute(name, n):
     x, o = tt.arange(n) * 1.0, tt.ones(n)
     want = WRITES[name](o.clone(), x + 0.5).tolist()
-    with tt.fuse():
-        later = x + 0.5
-    assert WRITES[name](o, later).tolist() == want
+    with Recorder(x) as recorder:
+        assert WRITES[name](o, recorder.later).tolist() == want
 
 
 # What the result is.

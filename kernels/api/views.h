@@ -11,6 +11,7 @@ tt_array *tt_view_squeezed(tt_array *a, int n, int64_t *dims);   /* n < 0: all d
 tt_array *tt_view_unsqueezed(tt_array *a, int64_t dim);
 tt_array *tt_view_selected(tt_array *a, int64_t dim, int64_t index);
 tt_array *tt_view_narrowed(tt_array *a, int64_t dim, int64_t start, int64_t length);
+tt_array *tt_view_diagonal(tt_array *a, int64_t offset, int64_t dim1, int64_t dim2);
 
 /* Several views, outputs of one operator, into `views`. -1: an error, and there are none.
  * n parts along a dimension (0 ... ndim - 1): of one size, the last may be smaller, or of the given sizes. */

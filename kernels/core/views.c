@@ -186,6 +186,25 @@ tt_array *tt_view_narrowed(tt_array *a, int64_t dim, int64_t start, int64_t leng
     return shown(a, a->ndim, shape, a->strides, start * a->strides[dim]);
 }
 
+tt_array *tt_view_diagonal(tt_array *a, int64_t offset, int64_t dim1, int64_t dim2) {
+    int64_t shape[TT_MAX_NDIM], strides[TT_MAX_NDIM];
+    dim1 = dim_of(dim1, a->ndim);
+    dim2 = dim_of(dim2, a->ndim);
+    if (dim1 < 0 || dim2 < 0 || dim1 == dim2) return tt_decline();
+    int64_t rows = a->shape[dim1], columns = a->shape[dim2];
+    if (offset <= -rows || offset >= columns) return tt_decline(); /* there are no elements */
+    int last = 0;
+    for (int d = 0; d < a->ndim; d++) {
+        if (d == dim1 || d == dim2) continue;
+        shape[last] = a->shape[d];
+        strides[last++] = a->strides[d];
+    }
+    int64_t down = offset < 0 ? -offset : 0, right = offset > 0 ? offset : 0;
+    shape[last] = rows - down < columns - right ? rows - down : columns - right;
+    strides[last] = a->strides[dim1] + a->strides[dim2];
+    return shown(a, last + 1, shape, strides, down * a->strides[dim1] + right * a->strides[dim2]);
+}
+
 int tt_view_parts(tt_array *a, int64_t dim, int64_t size, int64_t *sizes, int n, tt_array **views) {
     int64_t start = 0, end = a->shape[dim];
     for (int k = 0; k < n; k++) {

@@ -39,15 +39,17 @@ static bool base_has_history(PyObject *tensor) {
 }
 
 /* Has none of the arguments a history to look after, nor could get one by a write to its base; and does nobody watch
- * writes? False also with an exception. */
+ * writes? False also with an exception. Views are up to date then: refresh of autograd/views.py would do no more. */
 static bool quiet(PyObject *const *args, Py_ssize_t n) {
     int recording = tt_recording();
     if (recording < 0) return false;
     for (Py_ssize_t k = 0; k < n; k++) {
-        const tt_array *a = array_in(args[k]);
+        tt_array *a = array_in(args[k]);
         if (!a) continue;
         if (recording && ((tt_tensor *)args[k])->node != Py_None) return false;
-        if (a->flags & TT_FLAG_VIEW && base_has_history(args[k])) return false;
+        if (!(a->flags & TT_FLAG_VIEW)) continue;
+        if (base_has_history(args[k])) return false;
+        a->seen_version = tt_version(a);
     }
     return true;
 }

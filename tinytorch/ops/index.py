@@ -137,6 +137,8 @@ def _other_part(item, code, indices, masks) -> None:
 
 def _check_mask(x: Tensor, code, part: int, mask: Tensor) -> None:
     """A mask must have the shape of the dimensions it stands for."""
+    if len(code) == 4 and lib.tt_same_shape(x._h, mask._h):
+        return
     widths = [code[k + 1] if code[k] == INDEX else int(code[k] in (AT, SLICE)) for k in range(0, len(code), 4)]
     rest = [k for k in range(0, len(code), 4) if code[k] == REST]
     dim = sum(widths[: part // 4])
@@ -294,13 +296,11 @@ def adder(n: int):
 def putter(name: str, n: int = 1, rule: int = SUBSCRIPT):
     """The operators ``(input, code, values, mode, *indices)`` that write values, or add them, where the index points:
     into a copy, and in place."""
-    names = [f"index{k}" for k in range(n)]
+    names, called = [f"index{k}" for k in range(n)], None if name == "index_put" else f"{name}()"
 
     def write(h, writer, code, values, mode, *indices):
-        return check(
-            lib.tt_index_put(h, len(code) // 4, code, [i._h for i in indices], values._h, mode, rule, writer),
-            None if name == "index_put" else f"{name}()",
-        )
+        handles = [i._h for i in indices]
+        return check(lib.tt_index_put(h, len(code) // 4, code, handles, values._h, mode, rule, writer), called)
 
     def kept(g, code, mode, *indices):
         return g if mode == ADD else putter("index_put", n)[0](g, code, number(0), REPLACE, *indices)

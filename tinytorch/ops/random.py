@@ -382,7 +382,7 @@ def _zeros(g):
 @primitive(input=_zeros, title="BernoulliBackward0")
 def _bernoulli(input, g):
     out = owned.tt_empty_like(input._h, input._h.dtype)
-    chances = input.detach().to(float64).contiguous()
+    chances = owned.tt_cast(input._h, lib.TT_F64).contiguous()
     if lib.tt_bernoulli(out._h, chances._h, g, -1) < 0:
         raise error("bernoulli")
     return out

@@ -11,7 +11,7 @@ from array import array
 
 from ..backends.cpu import check, ffi, lib
 from ..devices import on_device
-from ..dtypes import ALL, INTEGRAL, Size, dtype_code, get_default_dtype
+from ..dtypes import ALL, INTEGRAL, Size, dtype_code, get_default_dtype, int32, int64
 from ..storage import TypedStorage, UntypedStorage, vector
 from ..tensor import FUNCTIONS, Tensor, as_class, attempted, owned
 from .create import code_of, finish, into, pinned, placed, sizes, tensor
@@ -59,10 +59,17 @@ def arange(
     try:
         if end is None:
             start, end = 0, start
-        plain = dtype is None and out is None and type(start) is int and type(end) is int and type(step) is int
+        plain = (
+            (dtype is None or dtype is int64 or dtype is int32)
+            and out is None
+            and type(start) is int
+            and type(end) is int
+            and type(step) is int
+        )
         if plain and 0 < step < _FAR and -_FAR < start <= end < _FAR:  # the commonest range
             n = (end - start + step - 1) // step
-            made = on_device(device, attempted.tt_arange, lib.TT_I64, n, 0.0, 0.0, start, step)
+            code = lib.TT_I32 if dtype is int32 else lib.TT_I64
+            made = on_device(device, attempted.tt_arange, code, n, 0.0, 0.0, start, step)
             return _deliver(made, "arange", None, requires_grad, pin_memory)
         (start, end, step), whole = _numbers("arange", start, end, step)
         if dtype is None:

@@ -177,7 +177,7 @@ def flatten(input, start_dim=0, end_dim=-1):
         n = 1
         for s in shape[start : end + 1]:
             n *= s
-        return input if start == end and shape else _reshape(input, (*shape[:start], n, *shape[end + 1 :]))
+        return input if start == end and shape else input.reshape((*shape[:start], n, *shape[end + 1 :]))
     except Exception as exc:
         refuse(exc)
         raise
@@ -375,10 +375,11 @@ def squeeze(input, dim=None, *rest):
 
 
 def distinct(op: str, input, dims) -> tuple:
-    dims = tuple(input._dim(d) for d in dims)
-    for d in dims:
-        if dims.count(d) > 1:
-            raise RuntimeError(f"{op}: dim {d} appears multiple times in the list of dims")
+    dims = tuple([input._dim(d) for d in dims])
+    if len(dims) > 1:
+        for d in dims:
+            if dims.count(d) > 1:
+                raise RuntimeError(f"{op}: dim {d} appears multiple times in the list of dims")
     return dims if input._h.ndim else ()
 
 

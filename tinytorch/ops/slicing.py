@@ -129,6 +129,13 @@ def narrow(input, dim, start, length):
 
 
 @both
+@c_view(
+    lib.tt_view_diagonal,
+    _diagonal,
+    params="input, offset=0, dim1=0, dim2=1",
+    arguments="offset, dim1, dim2",
+    saves="(unpack(x.shape, x.ndim), (offset, input._dim(dim1), input._dim(dim2)))",
+)
 def diagonal(input, offset=0, dim1=0, dim2=1):
     """The diagonal of dimensions ``dim1`` and ``dim2``, as the last dimension. Follows ``torch.diagonal``.
 

@@ -158,6 +158,11 @@ def ints(values) -> tuple[int, ...]:
     the first must be no bool, as in PyTorch."""
     if len(values) == 1 and isinstance(values[0], (tuple, list)):
         values = values[0]
+    for v in values:
+        if type(v) is not int:
+            break
+    else:
+        return tuple(values)
     for at, v in enumerate(values):
         if type(v) is not int and (isinstance(v, str if at else (str, bool)) or not hasattr(v, "__index__")):
             raise TypeError(f"{operator_above()}expected sizes as integers, got {type(v).__name__}")

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from ...autograd.formulas import claim, node_class, parameters
 from ...autograd.views import MULTI_OUTPUT, outrun, refresh, track
-from ...backends.native import has_views
+from ...backends.native import edges_of, has_views
 from ...tensor import Tensor
 from .op import COMPUTES, Op
 
@@ -86,7 +86,7 @@ def primitive(
             diff=tuple(params.index(p) for p in inputs or vjps),
             variadic=variadic,
         )
-        record = op.record
+        record, diff = op.record, op.diff
 
         def call(*args):
             given = args[0] if variadic else args
@@ -102,7 +102,9 @@ def primitive(
                 many = type(out) is tuple
                 for o in out if many else (out,):
                     track(args[0], o, MULTI_OUTPUT if many else 0)
-            return out if node is None else record(out, args)
+            if node is None or (not variadic and edges_of(args, diff) is None):
+                return out
+            return record(out, args)
 
         call.__code__ = call.__code__.replace(co_name=called)
         claim(call, called)
