@@ -105,7 +105,16 @@ def test_a_write_to_a_view_whose_base_has_a_history(name, slope):
 
 def test_views_that_are_written_behind_their_backs():
     base = tt.zeros(4)
-    view, index = base[:3], tt.tensor([0, 1, 1])
+    view, index, other = base[:3], tt.tensor([0, 1, 1]), tt.zeros(3)
+    for write in (
+        lambda: other.add_(view),
+        lambda: other.index_add_(0, index, view),
+        lambda: other.scatter_add_(0, index, view),
+        lambda: other.index_put_((index,), view),
+        lambda: other.copy_(view),
+    ):
+        base.mul_(2)
+        assert write() is other
     for write in (
         lambda: view.add_(1),
         lambda: view.index_add_(0, index, vector()),

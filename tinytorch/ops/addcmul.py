@@ -58,6 +58,8 @@ def addcdiv(input, tensor1, tensor2, *rest, value=1, out=None):
 
 
 def _refuse_integers(tensor1, tensor2) -> None:
+    if isinstance(tensor1, Tensor) and isinstance(tensor2, Tensor) and tensor1.dtype.is_differentiable:
+        return
     for name, t in (("tensor1", tensor1), ("tensor2", tensor2)):
         if not isinstance(t, Tensor):
             raise TypeError(f"addcdiv(): argument '{name}' must be Tensor, not {type(t).__name__}")
