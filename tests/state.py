@@ -69,7 +69,7 @@ KEPT = _paths(
         "autograd.engine": "_accumulating observers",  # of a child after a fork; but see below
         "autograd.formulas": "_owners",
         "autograd.modes": "inference_used",
-        "autograd.node": "last_write overwrites writers",
+        "autograd.node": "overwrites writers",
         "autograd.views": "_writer_numbers",
         "backends.cuda.ahead": "_asked _begun _lock _processes _started _threads _waiting",
         "backends.cuda.cublas": "_handles _plans _retired",
@@ -78,6 +78,7 @@ KEPT = _paths(
         "backends.cuda.allocations": "_idle _recorded",
         "backends.cuda.cusolver": "_handles",
         "backends.cuda.runtime": "_devices _driver _kept _several",
+        "backends.native": "last_write",
         "cuda.graphs": "_pools",
         "devices": "_KNOWN",
         "fuse.purity.guards": "_found",
