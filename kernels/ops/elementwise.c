@@ -204,23 +204,6 @@ tt_array *tt_elementwise(int op, int n, tt_array **in) {
     return out;
 }
 
-tt_array *tt_weak_operand(tt_weak *number, int kind, const double *f, const int64_t *i) {
-    char *element = number->element;
-    number->storage = (tt_storage){.data = element, .refs = 1};
-    number->array = (tt_array){.storage = &number->storage,
-                               .data = element,
-                               .numel = 1,
-                               .dtype = (int16_t)tt_dtype_of_kind(kind),
-                               .flags = TT_FLAG_WEAK | TT_FLAG_CONTIGUOUS,
-                               .shape = tt_no_dims,
-                               .strides = tt_no_dims};
-    if (kind == TT_KIND_FLOAT || kind == TT_KIND_COMPLEX) memcpy(element, f, 8);
-    if (kind == TT_KIND_COMPLEX) memcpy(element + 8, i, 8);
-    else if (kind == TT_KIND_INT) memcpy(element, i, 8);
-    else if (kind == TT_KIND_BOOL) *element = *i != 0;
-    return &number->array;
-}
-
 int tt_power(const tt_array *a, const tt_array *number) {
     static const struct {
         double exponent;

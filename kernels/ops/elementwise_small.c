@@ -179,6 +179,23 @@ bool tt_record_update(int op, tt_array *out, tt_array *b) {
     return true;
 }
 
+tt_array *tt_weak_operand(tt_weak *number, int kind, const double *f, const int64_t *i) {
+    char *element = number->element;
+    number->storage = (tt_storage){.data = element, .refs = 1};
+    number->array = (tt_array){.storage = &number->storage,
+                               .data = element,
+                               .numel = 1,
+                               .dtype = (int16_t)tt_dtype_of_kind(kind),
+                               .flags = TT_FLAG_WEAK | TT_FLAG_CONTIGUOUS,
+                               .shape = tt_no_dims,
+                               .strides = tt_no_dims};
+    if (kind == TT_KIND_FLOAT || kind == TT_KIND_COMPLEX) memcpy(element, f, 8);
+    if (kind == TT_KIND_COMPLEX) memcpy(element + 8, i, 8);
+    else if (kind == TT_KIND_INT) memcpy(element, i, 8);
+    else if (kind == TT_KIND_BOOL) *element = *i != 0;
+    return &number->array;
+}
+
 tt_array *tt_binary_scalar(int op, tt_array *a, int kind, double f, int64_t i, int reflected) {
     tt_weak number;
     tt_array *b = tt_weak_operand(&number, kind, &f, &i), *in[] = {reflected ? b : a, reflected ? a : b};
