@@ -9,7 +9,7 @@ import sys
 import numpy as np
 
 from ...autograd.modes import current, modes
-from ...autograd.views import FLAG_VIEW, refresh, writer_number, wrote
+from ...autograd.views import FLAG_VIEW, check_inplace, refresh, writer_number, wrote
 from ...backends.cpu import error, ffi, lib
 from ...backends.native import copy_into, edges_of, has_views
 from ...tensor import Tensor, owned
@@ -49,6 +49,7 @@ def write_out(op: str, result: Tensor, out: Tensor | None, same_dtype: bool = Fa
     if written is not None:
         return written
     _check_out(op, result, out, same_dtype)
+    check_inplace(out, op)
     if out.shape != result.shape:
         out.resize_(result.shape)
     if lib.tt_copy(out._h, result._h, writer_number(op)) < 0:
