@@ -17,6 +17,28 @@
 /* The lowest n of 32 bits. */
 static inline uint32_t lowest(int64_t n) { return n >= 32 ? 0xffffffffu : n > 0 ? (1u << n) - 1 : 0; }
 
+/* m x n tiles of sums, the first four registers: from memory, where they lie as 2 x 2, or 0; and back. */
+INLINE void load_sums(const float *sums, bool there, const int m, const int n) {
+    if (there) {
+        _tile_loadd(0, sums, 64);
+        if (n == 2) _tile_loadd(1, sums + SUMS, 64);
+        if (m == 2) _tile_loadd(2, sums + 2 * SUMS, 64);
+        if (m == 2 && n == 2) _tile_loadd(3, sums + 3 * SUMS, 64);
+    } else {
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_zero(2);
+        _tile_zero(3);
+    }
+}
+
+INLINE void store_sums(float *sums, const int m, const int n) {
+    _tile_stored(0, sums, 64);
+    if (n == 2) _tile_stored(1, sums + SUMS, 64);
+    if (m == 2) _tile_stored(2, sums + 2 * SUMS, 64);
+    if (m == 2 && n == 2) _tile_stored(3, sums + 3 * SUMS, 64);
+}
+
 /* 16 x 16 elements of 4 bytes. */
 INLINE void transpose(__m512i r[LINES]) {
     __m512i s[LINES];

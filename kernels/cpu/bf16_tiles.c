@@ -142,17 +142,7 @@ TARGET bool tt_tiles_split(const uint16_t *from, int64_t n, uint16_t *high, uint
  * packed (NULL), t tiles. */
 INLINE void micro(const uint16_t *const a[2], int64_t step, const int64_t *offsets, const uint16_t *b, int64_t b_step,
                   int64_t tiles, float *c, bool add, const int m, const int n) {
-    if (add) {
-        _tile_loadd(0, c, 64);
-        if (n == 2) _tile_loadd(1, c + SUMS, 64);
-        if (m == 2) _tile_loadd(2, c + 2 * SUMS, 64);
-        if (m == 2 && n == 2) _tile_loadd(3, c + 3 * SUMS, 64);
-    } else {
-        _tile_zero(0);
-        _tile_zero(1);
-        _tile_zero(2);
-        _tile_zero(3);
-    }
+    load_sums(c, add, m, n);
     for (int64_t t = 0; t < tiles; t++, b += TILE) {
         int64_t at = offsets ? offsets[t] : t * TILE;
         _tile_loadd(4, a[0] + at, step);
@@ -168,10 +158,7 @@ INLINE void micro(const uint16_t *const a[2], int64_t step, const int64_t *offse
         }
         if (m == 2 && n == 2) _tile_dpbf16ps(3, 5, 7);
     }
-    _tile_stored(0, c, 64);
-    if (n == 2) _tile_stored(1, c + SUMS, 64);
-    if (m == 2) _tile_stored(2, c + 2 * SUMS, 64);
-    if (m == 2 && n == 2) _tile_stored(3, c + 3 * SUMS, 64);
+    store_sums(c, m, n);
 }
 
 INLINE void micro_of(bool more, bool two, const uint16_t *const a[2], int64_t step, const int64_t *offsets,

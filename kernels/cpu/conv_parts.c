@@ -59,7 +59,7 @@ TARGET void tt_parts_add(float *sums, const float *fresh) {
 }
 
 /* Of 16 places and 16 channels. */
-INLINE bool store_sums(const float *sums, int64_t rows, int64_t cols, const float *bias, float *to, int64_t step,
+INLINE bool store_tile(const float *sums, int64_t rows, int64_t cols, const float *bias, float *to, int64_t step,
                        int64_t channel) {
     __mmask16 channels = (__mmask16)lowest(cols), places = (__mmask16)lowest(rows), other = 0;
     __m512 more = bias ? _mm512_maskz_loadu_ps(channels, bias) : _mm512_setzero_ps();
@@ -89,7 +89,7 @@ TARGET bool tt_parts_store(const float *sums, int64_t rows, int64_t cols, const 
                            int64_t channel) {
     bool finite = true;
     for (int64_t j = 0; j < cols; j += LINES)
-        finite &= store_sums(sums + j * LINES, rows, least(LINES, cols - j), bias ? bias + j : NULL, to + j * channel,
+        finite &= store_tile(sums + j * LINES, rows, least(LINES, cols - j), bias ? bias + j : NULL, to + j * channel,
                              step, channel);
     return finite;
 }

@@ -37,17 +37,7 @@ INLINE void split(__m512 x, __m512 y, uint16_t *to, int64_t apart) {
  * offsets[t] elements on, or t STEP. */
 INLINE void multiply_parts(const uint16_t *const a[2], int64_t step, int64_t apart, const int64_t *offsets,
                            const uint16_t *b, int64_t tiles, float *sums, bool add, const int m, const int n) {
-    if (add) {
-        _tile_loadd(0, sums, 64);
-        if (n == 2) _tile_loadd(1, sums + SUMS, 64);
-        if (m == 2) _tile_loadd(2, sums + 2 * SUMS, 64);
-        if (m == 2 && n == 2) _tile_loadd(3, sums + 3 * SUMS, 64);
-    } else {
-        _tile_zero(0);
-        _tile_zero(1);
-        _tile_zero(2);
-        _tile_zero(3);
-    }
+    load_sums(sums, add, m, n);
 #define LEFT(p)                                                                                                        \
     _tile_loadd(4, a[0] + at + (p) * apart, step);                                                                     \
     if (m == 2) _tile_loadd(5, a[1] + at + (p) * apart, step);
@@ -71,10 +61,7 @@ INLINE void multiply_parts(const uint16_t *const a[2], int64_t step, int64_t apa
 #undef LEFT
 #undef RIGHT
 #undef MULTIPLY
-    _tile_stored(0, sums, 64);
-    if (n == 2) _tile_stored(1, sums + SUMS, 64);
-    if (m == 2) _tile_stored(2, sums + 2 * SUMS, 64);
-    if (m == 2 && n == 2) _tile_stored(3, sums + 3 * SUMS, 64);
+    store_sums(sums, m, n);
 }
 
 INLINE void multiply_parts_of(bool more, bool two, const uint16_t *const a[2], int64_t step, int64_t apart,
