@@ -89,15 +89,6 @@ static void multiply(room *r, const tt_correlation *c, const uint16_t *from, con
     else tt_tiles_multiply(r->left, step, weight, weight_step, n, m, count, r->sums, first > 0);
 }
 
-/* The element of tap t of the weight. */
-static int64_t weight_tap(const tt_correlation *c, int64_t t) {
-    int64_t index[TT_CONV_DIMS], offset = 0;
-    tt_conv_tap(c, t, index);
-    for (int d = 0; d < TT_CONV_DIMS; d++)
-        offset += (c->axis[d].tap + index[d] * c->axis[d].tap_step) * c->axis[d].weight;
-    return offset;
-}
-
 /* Blocks of 16 channels of the target: groups x blocks. */
 static void pack_weight(void *context, int64_t begin, int64_t end) {
     const tt_correlation *c = context;
@@ -110,7 +101,7 @@ static void pack_weight(void *context, int64_t begin, int64_t end) {
         const uint16_t *from = (const uint16_t *)c->weight + item / blocks * c->weight_group + first * c->weight_out;
         for (int64_t t = 0; t < c->taps; t++)
             for (int64_t l = 0; l < c->in; l += WIDTH, to += TT_TILES_SIZE) {
-                const uint16_t *tile = from + weight_tap(c, t) + l * c->weight_in;
+                const uint16_t *tile = from + tt_conv_weight_tap(c, t) + l * c->weight_in;
                 int64_t depth = least(WIDTH, c->in - l);
                 for (int64_t k = 0; k < (along ? outs : depth); k++)
                     lines[k] = tile + k * (along ? c->weight_out : c->weight_in);
@@ -238,7 +229,7 @@ static void add_parts(void *context, int64_t begin, int64_t end) {
     for (int64_t item = begin; item < end; item++) {
         int64_t first_in = item % across * SQUARE, tap = item / across, ins = least(SQUARE, c->in - first_in);
         const float *from = (const float *)c->packed + (tap * c->in + first_in) * c->out;
-        float *to = (float *)c->weight + tap / c->taps * c->weight_group + weight_tap(c, tap % c->taps) +
+        float *to = (float *)c->weight + tap / c->taps * c->weight_group + tt_conv_weight_tap(c, tap % c->taps) +
                     first_in * c->weight_in;
         for (int64_t first = 0; first < c->out; first += SQUARE) {
             int64_t outs = least(SQUARE, c->out - first);

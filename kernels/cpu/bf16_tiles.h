@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #define TT_TILES_SIZE 512 /* elements of a packed tile: 16 rows (or columns) of 32 */
+#define TT_PARTS 3 /* tiles, one for each part, that have numbers of float32: float_parts.c */
 #define TT_TILES_DEPTH 256 /* elements of a row to multiply at a time: 2 x 32 rows of them fit the first-level cache */
 
 /* What multiplies tiles, where AVX-512's kernels are in use. */

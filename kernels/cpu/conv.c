@@ -47,6 +47,14 @@ int64_t tt_conv_tap(const tt_correlation *c, int64_t t, int64_t *index) {
     return offset;
 }
 
+int64_t tt_conv_weight_tap(const tt_correlation *c, int64_t t) {
+    int64_t index[TT_CONV_DIMS], offset = 0;
+    tt_conv_tap(c, t, index);
+    for (int d = 0; d < TT_CONV_DIMS; d++)
+        offset += (c->axis[d].tap + index[d] * c->axis[d].tap_step) * c->axis[d].weight;
+    return offset;
+}
+
 void tt_conv_find_taps(const tt_correlation *c, tt_conv_taps *taps) {
     int64_t index[TT_CONV_DIMS];
     for (int d = 0; d < TT_CONV_DIMS; d++) {

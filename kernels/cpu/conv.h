@@ -55,6 +55,7 @@ typedef struct {
 void tt_conv_locate(const tt_correlation *c, int64_t first, int64_t n, tt_conv_place *places);
 /* The offset of row t's tap in the source, and its indices */
 int64_t tt_conv_tap(const tt_correlation *c, int64_t t, int64_t *index);
+int64_t tt_conv_weight_tap(const tt_correlation *c, int64_t t); /* ... and that in the weight */
 
 /* Of each tap the offset in the source and the coordinates, relative to a place's. Places within [low, high) along each
  * dimension have all taps within the source. */

@@ -16,7 +16,7 @@
 #define RUN 16
 #define RUNS 16 /* of a task */
 #define WIDTH (TT_TILES_SIZE / 16)
-#define PARTS 3
+#define PARTS TT_PARTS
 #define STEP (PARTS * 2 * TT_TILES_SIZE) /* of 32 rows of a weight in parts, and 32 channels */
 #define SLICE 18 /* tiles along k that are multiplied at a time, about */
 #define COPIED (1 << 18) /* elements that a task may copy */
@@ -259,16 +259,11 @@ void tt_correlate_runs(tt_correlation *c) { share(c, false); }
 /* Blocks of 32 channels of the target, by 32 of the source: groups x blocks x tiles of a tap. */
 static void pack_weight(void *context, int64_t begin, int64_t end) {
     tt_correlation *c = context;
-    int64_t blocks = pieces(c->out, 32), tiles = pieces(c->in, WIDTH), size = c->taps * 1024, index[TT_CONV_DIMS];
+    int64_t blocks = pieces(c->out, 32), tiles = pieces(c->in, WIDTH), size = c->taps * 1024;
     float *squares = tt_scratch(size * 4);
     int64_t *taps = tt_scratch(c->taps * 8);
     if (!squares || !taps) __atomic_store_n(&c->failed, true, __ATOMIC_RELAXED);
-    for (int64_t t = 0; taps && t < c->taps; t++) {
-        taps[t] = 0;
-        tt_conv_tap(c, t, index);
-        for (int d = 0; d < TT_CONV_DIMS; d++)
-            taps[t] += (c->axis[d].tap + index[d] * c->axis[d].tap_step) * c->axis[d].weight;
-    }
+    for (int64_t t = 0; taps && t < c->taps; t++) taps[t] = tt_conv_weight_tap(c, t);
     for (int64_t item = begin; item < end && squares && taps; item++) {
         int64_t l = item % tiles * WIDTH, panel = item / tiles, first = panel % blocks * 32;
         const float *from =

@@ -7,7 +7,7 @@
 
 #define SCALE 0x1p24f
 #define UNSCALE 0x1p-48f
-#define PARTS 3
+#define PARTS TT_PARTS
 #define TILE TT_TILES_SIZE
 #define PART (2 * TILE) /* of WIDTH elements of a panel, which is 2 x 16 rows or columns, packed, */
 #define STEP (PARTS * PART) /* and all its parts */

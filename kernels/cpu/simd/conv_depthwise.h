@@ -52,11 +52,7 @@ static bool OF(make_plane)(OF(plane) * p, tt_correlation *c) {
         int64_t o = first + t * last->spacing, k = OF(below)(o, p->step);
         p->at[t] = (o - k * p->step) * p->width + k - p->least;
     }
-    for (int64_t t = 0, index[DIMS]; t < c->taps; t++) {
-        tt_conv_tap(c, t, index);
-        p->of_weight[t] = 0;
-        for (int d = 0; d < DIMS; d++) p->of_weight[t] += (x[d].tap + index[d] * x[d].tap_step) * x[d].weight;
-    }
+    for (int64_t t = 0; t < c->taps; t++) p->of_weight[t] = tt_conv_weight_tap(c, t);
     return true;
 }
 
@@ -326,11 +322,9 @@ static void OF(depthwise_last)(void *context, int64_t begin, int64_t end) {
 /* Tasks: groups. */
 static void OF(pack_depthwise)(void *context, int64_t begin, int64_t end) {
     const tt_correlation *c = context;
-    int64_t index[DIMS], wide = pieces(c->groups, LANES) * LANES;
+    int64_t wide = pieces(c->groups, LANES) * LANES;
     for (int64_t t = 0; t < c->taps; t++) {
-        tt_conv_tap(c, t, index);
-        const T *w = (const T *)c->weight;
-        for (int d = 0; d < DIMS; d++) w += (c->axis[d].tap + index[d] * c->axis[d].tap_step) * c->axis[d].weight;
+        const T *w = (const T *)c->weight + tt_conv_weight_tap(c, t);
         for (int64_t g = begin; g < end; g++) ((T *)c->packed)[t * wide + g] = w[g * c->weight_group];
         if (end == c->groups) memset((T *)c->packed + t * wide + end, 0, (size_t)(wide - end) * sizeof(T));
     }

@@ -23,7 +23,7 @@ INLINE void OF(store)(int64_t step, uint32_t mask, T *p, vec v) {
 /* Of each phase blocks of `by` channels of the target: element [row][channel], 0 for channels beyond the last. */
 static void OF(pack_weight)(void *context, int64_t begin, int64_t end) {
     const tt_correlation *phases = context;
-    int64_t by = phases->packed_by, blocks = pieces(phases->out, by), of_phase = phases->groups * blocks, index[DIMS];
+    int64_t by = phases->packed_by, blocks = pieces(phases->out, by), of_phase = phases->groups * blocks;
     for (int64_t number = begin; number < end; number++) {
         const tt_correlation *c = phases + number / of_phase;
         int64_t item = number % of_phase, first = item % blocks * by, n = least(by, c->out - first);
@@ -31,9 +31,7 @@ static void OF(pack_weight)(void *context, int64_t begin, int64_t end) {
         const T *from = (const T *)c->weight + item / blocks * c->weight_group + first * c->weight_out;
         if (n < by) memset(to, 0, (size_t)(c->rows * by) * sizeof(T));
         for (int64_t t = 0; t < c->taps; t++) {
-            tt_conv_tap(c, t, index);
-            const T *tap = from;
-            for (int d = 0; d < DIMS; d++) tap += (c->axis[d].tap + index[d] * c->axis[d].tap_step) * c->axis[d].weight;
+            const T *tap = from + tt_conv_weight_tap(c, t);
             for (int64_t k = 0; k < c->in; k++, to += by)
                 for (int64_t i = 0; i < n; i++) to[i] = tap[k * c->weight_in + i * c->weight_out];
         }
